@@ -1,0 +1,1 @@
+"""Sessions → summary: every number of METRICS, for a finished run and folded live."""

@@ -1,0 +1,1 @@
+"""The history, and what reads, compares, imports and exports it."""

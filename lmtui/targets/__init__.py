@@ -1,0 +1,1 @@
+"""What answers: engines in process, and servers. Imported only by the run process and its load workers."""

@@ -1,0 +1,1 @@
+"""Samplers of GPUs and of servers' metrics."""

@@ -1,0 +1,1 @@
+"""The terminal application: screens that show run directories and the history."""

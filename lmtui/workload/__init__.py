@@ -1,0 +1,1 @@
+"""Datasets, arrivals and cancel points: config + seed → plan."""
