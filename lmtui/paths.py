@@ -60,3 +60,8 @@ def history() -> Path:
 def settings() -> Path:
     """Return the file of the application's settings."""
     return _folder(_config()) / "settings.toml"
+
+
+def error_log() -> Path:
+    """Return the file that keeps the traceback of a bug met by a command or the application."""
+    return _folder(_data()) / "error.log"

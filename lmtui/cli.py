@@ -1,0 +1,224 @@
+"""The commands: parse, then import what the command needs. `lmtui --help` loads nothing heavy."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from lmtui import __version__
+from lmtui.errors import BUG, INTERRUPTED, LmtuiError
+
+WHAT = "a file (contains / or ends in .toml), else a saved config, else a built-in preset"
+RUN = "a run_id, a unique beginning of one, or `last`"
+EPILOG = """exit codes: 0 done; 1 a bug (traceback in the log, its path printed); 2 bad usage or config;
+3 the target could not be opened, or died; 4 no ok request, or more errors than limits allow;
+5 a verdict failed (--strict); 130 stopped, with what was measured kept
+
+try:  lmtui run quickstart     a real engine on this machine's CPU or GPU
+      lmtui run simulated      no engine at all
+      lmtui                    the application"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    options = _parser().parse_args(arguments)
+    run: Callable[[argparse.Namespace], int] = options.run
+    try:
+        code = run(options)
+        sys.stdout.flush()
+    except LmtuiError as error:
+        print(f"lmtui: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left: so does the last flush
+        return 0
+    except Exception as error:
+        return _bug(error)
+    return code
+
+
+def _bug(error: Exception) -> int:
+    import time
+    import traceback
+
+    from lmtui import paths
+
+    with paths.error_log().open("a", encoding="utf-8") as log:
+        log.write(f"--- {time.strftime('%Y-%m-%d %H:%M:%S')} lmtui {__version__} {' '.join(sys.argv[1:])}\n")
+        traceback.print_exception(error, file=log)
+    print(f"lmtui: a bug: {type(error).__name__}: {error}. The traceback is in {paths.error_log()}", file=sys.stderr)
+    return BUG
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors name the way to the help."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}. See `{self.prog} --help`\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="lmtui",
+        description="Measure LLM inference, live, from a terminal. Without a command it opens the application.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"lmtui {__version__}")
+    _screen_flags(parser)
+    parser.set_defaults(run=_application)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Parser)
+
+    run = commands.add_parser("run", help="run a config; progress on stderr, the result on stdout")
+    run.add_argument("what", metavar="WHAT", help=WHAT)
+    _set_flag(run)
+    run.add_argument("--json", action="store_true", help="print one JSON object per point instead of the table")
+    run.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    run.add_argument("--detach", action="store_true", help="print the run_id once the run has started, and return")
+    run.add_argument("--strict", action="store_true", help="exit with 5 unless the run's grade is good")
+    run.set_defaults(run=_run)
+
+    plan = commands.add_parser("plan", help="show the requests a config asks for; nothing is sent")
+    plan.add_argument("what", metavar="WHAT", help=WHAT)
+    _set_flag(plan)
+    plan.add_argument("--json", action="store_true", help="every request, as one JSON object")
+    plan.set_defaults(run=_plan)
+
+    for name, function, about in (
+        ("configs", _configs, "list saved configs and built-in presets"),
+        ("runs", _runs, "list run directories, live ones first"),
+    ):
+        listing = commands.add_parser(name, help=about)
+        listing.add_argument("--json", action="store_true", help="one JSON array")
+        listing.set_defaults(run=function)
+
+    attach = commands.add_parser("attach", help="watch a run in the application")
+    attach.add_argument("run_name", metavar="RUN", nargs="?", default="last", help=RUN)
+    _screen_flags(attach)
+    attach.set_defaults(run=_attach)
+
+    stop = commands.add_parser("stop", help="stop a run and keep what it measured")
+    stop.add_argument("run_name", metavar="RUN", help=RUN)
+    stop.add_argument("--abort", action="store_true", help="at once: do not let requests in flight finish")
+    stop.set_defaults(run=_stop)
+
+    results = commands.add_parser("results", help="the history: one row per finished point")
+    results.add_argument("--csv", action="store_true", help="every column, as CSV")
+    results.add_argument("--json", action="store_true", help="every column, as one JSON array")
+    results.set_defaults(run=_results)
+
+    show = commands.add_parser("show", help="all figures of one run")
+    show.add_argument("run_name", metavar="RUN", help=RUN)
+    show.add_argument("--json", action="store_true", help="the object that `run --json` prints")
+    show.set_defaults(run=_show)
+
+    imports = commands.add_parser("import", help="take the CSV rows that LMDeploy's scripts wrote into the history")
+    imports.add_argument("file", metavar="FILE.csv")
+    imports.set_defaults(run=_import)
+
+    doctor = commands.add_parser("doctor", help="check the environment, and what a config needs")
+    doctor.add_argument("what", metavar="WHAT", nargs="?", help=WHAT)
+    _set_flag(doctor)
+    doctor.add_argument("--json", action="store_true", help="one JSON array of checks")
+    doctor.set_defaults(run=_doctor)
+    return parser
+
+
+def _set_flag(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--set",
+        dest="sets",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="set a key, such as load.concurrency=8 (a TOML value, else text); may be repeated",
+    )
+
+
+def _screen_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--ascii", action="store_true", help="draw with ASCII only: no braille, no boxes")
+    parser.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal")
+
+
+def _application(options: argparse.Namespace) -> int:
+    from lmtui.headless import need_terminal
+    from lmtui.tui.app import run
+
+    need_terminal()
+    return run(ascii_only=options.ascii, mouse=not options.no_mouse)
+
+
+def _attach(options: argparse.Namespace) -> int:
+    from lmtui.headless import need_terminal
+    from lmtui.runner import runs
+    from lmtui.tui.app import run
+
+    found = runs.find(options.run_name)
+    need_terminal()
+    return run(attach=found.path.name, ascii_only=options.ascii, mouse=not options.no_mouse)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from lmtui.headless import run
+
+    return run(
+        options.what,
+        options.sets,
+        as_json=options.json,
+        quiet=options.quiet,
+        detach=options.detach,
+        strict=options.strict,
+    )
+
+
+def _plan(options: argparse.Namespace) -> int:
+    from lmtui.headless import plan
+
+    return plan(options.what, options.sets, as_json=options.json)
+
+
+def _configs(options: argparse.Namespace) -> int:
+    from lmtui.listings import configs
+
+    return configs(as_json=options.json)
+
+
+def _runs(options: argparse.Namespace) -> int:
+    from lmtui.listings import runs
+
+    return runs(as_json=options.json)
+
+
+def _stop(options: argparse.Namespace) -> int:
+    from lmtui.headless import stop
+
+    return stop(options.run_name, abort=options.abort)
+
+
+def _results(options: argparse.Namespace) -> int:
+    from lmtui.listings import results
+
+    return results(as_csv=options.csv, as_json=options.json)
+
+
+def _show(options: argparse.Namespace) -> int:
+    from lmtui.listings import show
+
+    return show(options.run_name, as_json=options.json)
+
+
+def _import(options: argparse.Namespace) -> int:
+    from lmtui.listings import import_rows
+
+    return import_rows(options.file)
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from lmtui.doctor import doctor
+
+    return doctor(options.what, options.sets, as_json=options.json)
