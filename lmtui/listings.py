@@ -1,0 +1,164 @@
+"""The listing commands: configs, runs, results, show, import. Text for people, JSON for programs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lmtui import paths
+from lmtui.errors import RunNotFoundError
+
+if TYPE_CHECKING:
+    from lmtui.config.document import Document
+
+EMPTY = "–"
+
+
+def configs(*, as_json: bool) -> int:
+    """List saved configs, then built-in presets that none of them hides."""
+    from lmtui.config import presets, store
+
+    saved = store.names()
+    rows = [_config_row(name, "saved", store.load(name)) for name in saved]
+    rows += [_config_row(name, "preset", presets.load(name)) for name in presets.names() if name not in saved]
+    if as_json:
+        return _json(rows)
+    return _table(rows, ("name", "source", "kind", "model", "load", "problems"))
+
+
+def _config_row(name: str, source: str, document: Document) -> dict[str, Any]:
+    checked = document.check()
+    config = checked.config
+    return {
+        "name": name,
+        "source": source,
+        "kind": document.get("target.kind"),
+        "model": document.get("target.model"),
+        "load": None if config is None else load_words(config.load.mode, config.load.concurrency, config.load.rate),
+        "problems": [f"{problem.key}: {problem.message}" for problem in checked.problems],
+    }
+
+
+def load_words(mode: str, concurrency: int, rate: float | None) -> str:
+    """Return a load in two words: `64 at once`, `4 req/s`."""
+    return f"{concurrency} at once" if mode == "closed" else f"{mode} {rate:g} req/s" if mode == "open" else mode
+
+
+def runs(*, as_json: bool) -> int:
+    """List run directories, live ones first, then newest first."""
+    from lmtui.runner import runs as run_list
+
+    found = [(directory, run_list.current(directory)) for directory in run_list.all_runs()]
+    found.sort(key=lambda pair: pair[1].is_final)
+    rows = [
+        {
+            "run_id": directory.path.name,
+            "phase": status.phase,
+            "target": status.target_kind,
+            "model": status.target_model,
+            "done": status.counts.done,
+            "planned": status.counts.planned,
+            "failed": status.counts.failed,
+            "started_at": status.started_at,
+            "host": status.host,
+            "message": status.message,
+        }
+        for directory, status in found
+    ]
+    if as_json:
+        return _json(rows)
+    return _table(rows, ("run_id", "phase", "target", "done", "planned", "failed", "message"))
+
+
+def results(*, as_csv: bool, as_json: bool) -> int:
+    """Print the history: the main figures as a table, or every column as CSV or JSON."""
+    from lmtui.results import history
+
+    path = paths.history()
+    rows = history.read(path)
+    if as_csv:
+        if path.exists():
+            sys.stdout.write(path.read_text(encoding="utf-8", errors="replace"))
+        return 0
+    if as_json:
+        return _json([dict(row) for row in rows])
+    shown = [
+        {
+            "run": row.get("run_id") or row.get("source"),
+            "phase": row.get("phase"),
+            "tok/s": row.get("output_throughput"),
+            "req/s": row.get("request_throughput"),
+            "TTFT p50": row.get("ttft_ms.p50"),
+            "TTFT p99": row.get("ttft_ms.p99"),
+            "ITL p50": row.get("itl_ms.p50"),
+            "ok": row.get("outcomes.ok"),
+            "grade": row.get("grade"),
+        }
+        for row in rows
+    ]
+    return _table(shown, ("run", "phase", "tok/s", "req/s", "TTFT p50", "TTFT p99", "ITL p50", "ok", "grade"))
+
+
+def show(run_name: str, *, as_json: bool) -> int:
+    """Print all figures of one run; a run whose process is gone is summarised first."""
+    import msgspec
+
+    from lmtui.metrics.table import result_table
+    from lmtui.runner import runs as run_list
+
+    directory = run_list.find(run_name)
+    status = run_list.current(directory)
+    result = directory.result()
+    if result is None:
+        raise RunNotFoundError(
+            f"{directory.path.name} has no result yet: it is {status.phase} {status.message}".rstrip()
+            + f". Watch it with `lmtui attach {directory.path.name}`"
+        )
+    print(msgspec.json.encode(result).decode() if as_json else result_table(result))
+    return 0
+
+
+def import_rows(file: str) -> int:
+    """Take the rows of a CSV that LMDeploy's scripts wrote into the history."""
+    from lmtui.results import history
+
+    count = history.import_csv(Path(file), paths.history())
+    print(f"{count} row{'' if count == 1 else 's'} imported into {paths.history()}")
+    return 0
+
+
+def _json(rows: list[dict[str, Any]]) -> int:
+    import msgspec
+
+    print(msgspec.json.encode(rows).decode())
+    return 0
+
+
+def _table(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> int:
+    """Print rows under their column names; every column as wide as its widest cell."""
+    if not rows:
+        print("nothing yet: `lmtui run quickstart` makes a first run")
+        return 0
+    cells = [[_cell(row[column]) for column in columns] for row in rows]
+    widths = [max(len(column), *(len(row[i]) for row in cells)) for i, column in enumerate(columns)]
+    for row in [list(columns), *cells]:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    return 0
+
+
+def _cell(value: object) -> str:
+    if value is None or value == "":
+        return EMPTY
+    if isinstance(value, list):
+        return "; ".join(map(str, value)) or EMPTY
+    text = str(value)
+    try:
+        return f"{float(text):.6g}" if "." in text else _plain(text)
+    except ValueError:
+        return _plain(text)
+
+
+def _plain(text: str) -> str:
+    """Return the text on one line without control characters: it may come from a server."""
+    return "".join(character if character.isprintable() else " " for character in text)
