@@ -121,6 +121,14 @@ def _parser() -> argparse.ArgumentParser:
     imports.add_argument("file", metavar="FILE.csv")
     imports.set_defaults(run=_import)
 
+    selftest = commands.add_parser("selftest", help="what this client adds on this machine, against known truth")
+    selftest.add_argument(
+        "--streams", metavar="N,N,…", type=_counts, help="the steps' numbers of streams (10,50,100,200,500,1000)"
+    )
+    selftest.add_argument("--json", action="store_true", help="one JSON array of steps")
+    selftest.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    selftest.set_defaults(run=_selftest)
+
     doctor = commands.add_parser("doctor", help="check the environment, and what a config needs")
     doctor.add_argument("what", metavar="WHAT", nargs="?", help=WHAT)
     _set_flag(doctor)
@@ -138,6 +146,13 @@ def _set_flag(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="set a key, such as load.concurrency=8 (a TOML value, else text); may be repeated",
     )
+
+
+def _counts(text: str) -> tuple[int, ...]:
+    counts = tuple(int(part) if part.strip().isdigit() else 0 for part in text.split(","))
+    if min(counts) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: must be whole numbers from 1 on, such as 10,100")
+    return counts
 
 
 def _screen_flags(parser: argparse.ArgumentParser) -> None:
@@ -222,3 +237,9 @@ def _doctor(options: argparse.Namespace) -> int:
     from lmtui.doctor import doctor
 
     return doctor(options.what, options.sets, as_json=options.json)
+
+
+def _selftest(options: argparse.Namespace) -> int:
+    from lmtui.selftest import STREAMS, selftest
+
+    return selftest(options.streams or STREAMS, as_json=options.json, quiet=options.quiet)
