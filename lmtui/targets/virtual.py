@@ -11,7 +11,7 @@ START_NS = 1_000_000_000
 """Where virtual time begins: not at 0, which stands for a missing start in logs."""
 
 
-class _JumpingSelector(selectors.DefaultSelector):  # type: ignore[misc, valid-type]
+class _JumpingSelector(selectors.DefaultSelector):
     """Never waits for a timer: it asks the loop to jump there instead. Real events (pipes, sockets) come first."""
 
     def __init__(self) -> None:
@@ -53,7 +53,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Call back at this instant's end: after all that is due now, and after all that follows from it."""
         self._settled.append((callback, args))
 
-    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, func: Callable[..., Any], *args: Any
+    ) -> asyncio.Future[Any]:
         """Run in a thread, as asyncio does, and hold the clock until it is done."""
         future: asyncio.Future[Any] = super().run_in_executor(executor, func, *args)
         self._jobs += 1
