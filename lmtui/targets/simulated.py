@@ -14,6 +14,8 @@ from lmtui.targets.engine_model import EngineModel, Events, Job, Speed
 from lmtui.targets.virtual import VirtualLoop
 from lmtui.workload.plan import PlannedRequest
 
+DEFAULT_KV_TOKENS = 200_000
+
 
 class _Flight:
     """A request in the modelled engine and the session that hears of it."""
@@ -59,7 +61,7 @@ class SimulatedTarget:
             prefill_tokens_per_s=target.prefill_tokens_per_s,
             step_ms=target.step_ms,
             step_ms_per_seq=target.step_ms_per_seq,
-            kv_tokens=target.kv_tokens,
+            kv_tokens=DEFAULT_KV_TOKENS if target.kv_tokens is None else target.kv_tokens,
             cancel_ms=target.cancel_ms,
             leak=target.leak,
         )
