@@ -1,4 +1,4 @@
-"""The result of one point: what `summary.json` holds, and what `run --json` and `show --json` print, field for field."""
+"""The result of one point: what `summary.json` holds, and `run --json` and `show --json` print, field for field."""
 
 from __future__ import annotations
 
@@ -38,16 +38,33 @@ class ErrorGroup(msgspec.Struct, frozen=True):
     count: int
 
 
+class Survivors(msgspec.Struct, frozen=True):
+    """Latencies of the `ok` requests that the plan did not pick, to stand beside a run with rate 0."""
+
+    n: int
+    ttft_ms: Distribution
+    tpot_ms: Distribution
+    itl_ms: Distribution
+    e2e_ms: Distribution
+
+
 class Cancel(msgspec.Struct, frozen=True):
-    """The cancel experiment. survivors: figures of the `ok` requests that were not picked."""
+    """The cancel experiment.
+
+    planned: picked by the plan. done: cut. missed: finished first. let_go_ms: from the cut until the target let go.
+    wasted_tokens: made for requests that were then cut, before and (where the target says) after the cut;
+    wasted_share: of all tokens made. tokens_after_cut: the part after the cut; null when the target does not say.
+    """
 
     planned: int
     done: int
     missed: int
     tokens_at_cancel: Distribution
     let_go_ms: Distribution
-    wasted_tokens: int | None
+    wasted_tokens: int
     wasted_share: Number
+    tokens_after_cut: int | None
+    survivors: Survivors
 
 
 class Steady(msgspec.Struct, frozen=True):
