@@ -36,7 +36,7 @@ class EnginePart(Section):
         "Max batch size",
         "Requests in one batch at most (none: load.concurrency; TurboMind divides it by dp, as the scripts)",
         minimum=1,
-        kinds=(*LMDEPLOY, "transformers", "simulated"),
+        kinds=(*LMDEPLOY, "transformers"),
         flag="--max-batch-size",
         example="256",
     )

@@ -6,7 +6,9 @@ import math
 from typing import Any, Literal
 
 from pydantic import Field, field_validator
+from pydantic_core import PydanticCustomError
 
+from lmtui.config import naming
 from lmtui.config.parameter import Section, parameter
 from lmtui.config.target import Target
 
@@ -331,6 +333,13 @@ class Config(Section):
     slo: Slo = Field(default_factory=Slo)
     sweep: Sweep = Field(default_factory=Sweep)
     limits: Limits = Field(default_factory=Limits)
+
+    @field_validator("name", mode="after")
+    @classmethod
+    def _is_a_name(cls, value: str) -> str:
+        if words := naming.fault(value):
+            raise PydanticCustomError("declared", "not a name", {"words": words})
+        return value
 
     def flat(self) -> dict[str, object]:
         """Return key → JSON-able value of every key in declaration order; `inf` is "inf". It holds no secret."""

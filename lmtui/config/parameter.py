@@ -53,7 +53,7 @@ class Declaration:
 
     def limit_broken(self, value: float) -> str:
         """Say which limit a number breaks, as the end of "must be ..."; "" when it keeps them all."""
-        if math.isnan(value) or (math.isinf(value) and not self.infinite):
+        if isinstance(value, float) and not (math.isfinite(value) or (self.infinite and not math.isnan(value))):
             return "a finite number"
         if self.minimum is not None and (value <= self.minimum if self.above else value < self.minimum):
             return f"above {self.minimum:g}" if self.above else f"at least {self.minimum:g}"
@@ -115,9 +115,30 @@ class Section(BaseModel):
 
     @field_validator("*", mode="after")
     @classmethod
-    def _is_within_limits(cls, value: Any, info: ValidationInfo) -> Any:
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            words = declaration_of(cls.model_fields[info.field_name or ""]).limit_broken(value)
-            if words:
-                raise PydanticCustomError("declared", "outside its limits", {"words": words})
+    def _is_usable(cls, value: Any, info: ValidationInfo) -> Any:
+        field = cls.model_fields[info.field_name or ""]
+        if words := _unusable(value, field):
+            raise PydanticCustomError("declared", "not usable", {"words": words})
         return value
+
+
+def _unusable(value: Any, field: FieldInfo) -> str:
+    """Say what a value of the right type must be that it is not, as the end of "must be ..."; "" when it is fine."""
+    if isinstance(value, str):
+        if not value and type(None) in get_args(field.annotation):
+            return "text that is not empty; leave the key out instead"
+        if any(not c.isprintable() and c not in "\n\t" for c in value):
+            return "text without control characters"
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        return declaration_of(field).limit_broken(value)
+    elif isinstance(value, (list, dict)) and not _is_jsonable(value):
+        return "made of texts, finite numbers, true, false, lists and tables"
+    return ""
+
+
+def _is_jsonable(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(map(_is_jsonable, value.values()))
+    if isinstance(value, list):
+        return all(map(_is_jsonable, value))
+    return isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value))

@@ -1,0 +1,184 @@
+"""The TOML a user has, comments and mistakes kept: what the form edits, files hold and `--set` changes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import MutableMapping, Sequence
+from typing import Any
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+from tomlkit.items import InlineTable
+
+from lmtui.config.check import Checked, Problem, check, unknown_key
+from lmtui.config.declared import by_key
+from lmtui.config.sentences import shown, visible
+from lmtui.errors import ConfigError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+__all__ = ["Checked", "Document", "Problem"]
+
+NULL_WORDS = ("null", "none")
+"""Words that unset a nullable key on the command line and in the form: TOML has no null."""
+
+
+class Document:
+    """A config as it is written. Nothing is checked until `check`, and wrong values are kept as they were typed."""
+
+    def __init__(self, toml: tomlkit.TOMLDocument, source: str) -> None:
+        self._toml = toml
+        self.source = source
+
+    @classmethod
+    def parse(cls, text: str, source: str) -> Document:
+        """Read TOML; `source` names it in errors.
+
+        Raises:
+            ConfigError: It is not TOML; the text has the source, line and column.
+        """
+        try:
+            return cls(tomlkit.parse(text), source)
+        except (TOMLKitError, ValueError, RecursionError) as error:
+            raise ConfigError(f"{visible(source)}: {_not_toml(text, error)}") from error
+
+    def text(self) -> str:
+        """Return the file's text."""
+        return tomlkit.dumps(self._toml)
+
+    def values(self) -> dict[str, Any]:
+        """Return the plain values of the file, unknown keys and wrong types included."""
+        plain: dict[str, Any] = self._toml.unwrap()
+        return plain
+
+    def get(self, key: str) -> Any:
+        """Return the value that is written for a key, of whatever type; None when none is."""
+        place: Any = self.values()
+        for part in _path(key):
+            if not isinstance(place, dict) or part not in place:
+                return None
+            place = place[part]
+        return place
+
+    def set(self, key: str, value: Any) -> None:
+        """Write a value, right or wrong; None unsets it. A key below a table's (`target.env.NAME`) writes into it.
+
+        Raises:
+            ConfigError: The key runs through a value that is no table, or the text is not Unicode.
+        """
+        if value is None:
+            self.unset(key)
+            return
+        try:
+            repr(value).encode()
+            key.encode()
+        except UnicodeEncodeError:
+            raise ConfigError(f"{visible(key)} = {shown(value)}: must be Unicode text, in UTF-8.") from None
+        *above, name = _path(key)
+        place: MutableMapping[str, Any] = self._toml
+        for depth, part in enumerate(above):
+            if part not in place:
+                place[part] = tomlkit.inline_table() if depth or isinstance(place, InlineTable) else tomlkit.table()
+            inner = place[part]
+            if not isinstance(inner, MutableMapping):
+                raise ConfigError(self._blocked(key, ".".join(above[: depth + 1]), inner))
+            place = inner
+        if isinstance(value, dict):
+            table = tomlkit.inline_table()
+            table.update(value)
+            value = table
+        place[name] = value
+
+    def set_text(self, key: str, text: str) -> None:
+        """Write what was typed: a TOML value when it is one, else text. `null` or `none` unsets a nullable key.
+
+        Raises:
+            ConfigError: As `set`.
+        """
+        declared = by_key(key)
+        if declared is not None and declared.nullable and text.strip() in NULL_WORDS:
+            self.unset(key)
+        else:
+            self.set(key, _value(text))
+
+    def assign(self, assignment: str) -> None:
+        """Apply one `--set KEY=VALUE`.
+
+        Raises:
+            ConfigError: It has no `=` or no key, or as `set`.
+        """
+        key, equals, text = assignment.partition("=")
+        key = key.strip()
+        if not equals or not all(part.strip() for part in key.split(".")):
+            raise ConfigError(f"--set {visible(assignment)}: must be KEY=VALUE, such as load.concurrency=64.")
+        self.set_text(key, text)
+
+    def unset(self, key: str) -> None:
+        """Remove a key, so that its default holds; nothing happens when it is not there."""
+        *above, name = _path(key)
+        place: Any = self._toml
+        for part in above:
+            if not isinstance(place, MutableMapping) or part not in place:
+                return
+            place = place[part]
+        if isinstance(place, MutableMapping) and name in place:
+            del place[name]
+
+    def check(self) -> Checked:
+        """Return the config, or every problem of it."""
+        return check(self.values())
+
+    def copy(self) -> Document:
+        """Return a copy that is edited on its own."""
+        return Document.parse(self.text(), self.source)
+
+    @staticmethod
+    def _blocked(key: str, above: str, value: Any) -> str:
+        if by_key(key) is None and not _is_below_a_table(key):
+            return unknown_key(key).message
+        return (
+            f"{visible(key)}: cannot be set, for {visible(above)} = {shown(_plain(value))} is no table; mend it first."
+        )
+
+
+def _path(key: str) -> Sequence[str]:
+    """Return the names that lead to a key in the file. What stands below `sweep.over` is one name: a key with dots."""
+    parts = key.split(".")
+    if parts[:2] == ["sweep", "over"] and len(parts) > 2:
+        return ["sweep", "over", ".".join(parts[2:])]
+    return parts
+
+
+def _is_below_a_table(key: str) -> bool:
+    declared = by_key(".".join(key.split(".")[:2]))
+    return declared is not None and declared.type is dict
+
+
+def _value(text: str) -> Any:
+    """Return a text's TOML value; the text itself when it is none."""
+    try:
+        held = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
+        return text
+    return held["value"] if len(held) == 1 else text
+
+
+def _plain(value: Any) -> Any:
+    return value.unwrap() if hasattr(value, "unwrap") else value
+
+
+def _not_toml(text: str, error: Exception) -> str:
+    """Say where and why a text is not TOML. The standard parser words it better, where it finds it wrong too."""
+    try:
+        tomllib.loads(text)
+    except (ValueError, RecursionError) as standard:
+        if not isinstance(standard, RecursionError):
+            error = standard
+    words = str(error)
+    if "at end of document" in words:
+        lines = text.splitlines() or [""]
+        words = words.replace("at end of document", f"at line {len(lines)}, column {len(lines[-1]) + 1}, the end")
+    return f"not TOML: {visible(words)}"

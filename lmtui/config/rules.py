@@ -1,0 +1,161 @@
+"""Rules across keys: each reads a few keys and yields (key, words) where they do not fit together."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection, Iterator
+
+from lmtui.config import engine_rules, server_url
+from lmtui.config.declared import DECLARED, applies, by_key
+from lmtui.config.model import Config
+from lmtui.config.sentences import shown
+
+Broken = Iterator[tuple[str, str]]
+Rule = Callable[[Config], Broken]
+
+SECRET_HEADERS = {"authorization", "proxy-authorization", "x-api-key", "api-key", "cookie"}
+SECRET_VARIABLE = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD)$", re.IGNORECASE)
+REFERENCES_ONLY = re.compile(r"([A-Za-z]+ +)?(\$\{[A-Za-z_]\w*\})+")
+HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+VARIABLE_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+def broken(config: Config, skip: Collection[str] = ()) -> Broken:
+    """Yield key and words of every rule that a config breaks; rules that read a key of `skip` are left out."""
+    for keys, rule in RULES:
+        if not any(key in skip for key in keys):
+            yield from rule(config)
+
+
+def ignored(config: Config) -> Iterator[str]:
+    """Yield a sentence for every value that was set and does not apply."""
+    kind = config.target.kind
+    inside = engine_rules.engine(config)
+    for declared in DECLARED:
+        value = declared.of(config)
+        if value == declared.default:
+            continue
+        if not applies(declared, kind):
+            yield f'{declared.key} = {shown(value)} does not apply to target.kind = "{kind}": kept and ignored.'
+        elif declared.declaration.kinds != (kind,) and not applies(declared, inside):
+            yield f'{declared.key} = {shown(value)} does not apply to target.backend = "{inside}": kept and ignored.'
+    if config.load.mode == "closed":
+        for key in ("load.rate", "load.arrival", "load.ramp_s", "load.max_in_flight"):
+            yield from _unused(config, key, 'load.mode = "closed"')
+    elif config.load.arrival != "gamma":
+        yield from _unused(config, "load.burstiness", f'load.arrival = "{config.load.arrival}"')
+    if config.cancel.when == "tokens_uniform":
+        yield from _unused(config, "cancel.value", 'cancel.when = "tokens_uniform"')
+
+
+def _unused(config: Config, key: str, because: str) -> Iterator[str]:
+    declared = by_key(key)
+    assert declared is not None
+    if declared.of(config) != declared.default:
+        yield f"{key} = {shown(declared.of(config))} does not apply to {because}: kept and ignored."
+
+
+def _model_is_named(config: Config) -> Broken:
+    target = config.target
+    if target.model is None and target.kind in ("turbomind", "pytorch", "pipeline"):
+        yield "target.model", "must be given: the path or hub id of the model that the engine loads"
+    if target.model is None and target.kind == "server" and target.api == "trt":
+        yield "target.model", 'must be given with target.api = "trt", for that server does not tell its model\'s name'
+
+
+def _base_url_is_one(config: Config) -> Broken:
+    target = config.target
+    if target.base_url is None:
+        if target.kind == "server" and target.server_url is None:
+            yield "target.base_url", f'must be given, for target.preset = "{target.preset}" has no local port'
+        return
+    try:
+        server_url.normalised(target.base_url)
+    except ValueError as error:
+        yield "target.base_url", f"must be {error}"
+
+
+def _headers_hold_no_secret(config: Config) -> Broken:
+    for name, value in config.target.headers.items():
+        if name.lower() in SECRET_HEADERS and not REFERENCES_ONLY.fullmatch(value):
+            yield (
+                "target.headers",
+                f"must not hold the secret of {shown(name)} itself: name a variable in target.api_key_env, "
+                "or write ${VAR} in its place",
+            )
+        elif not HEADER_NAME.fullmatch(name) or any(not c.isprintable() for c in value):
+            yield "target.headers", f"must have header names and one-line texts, which {shown(name)} is not"
+
+
+def _environment_is_usable(config: Config) -> Broken:
+    for name, value in config.target.env.items():
+        if SECRET_VARIABLE.search(name):
+            yield (
+                "target.env",
+                f"must not hold a secret such as {shown(name)}, for it is recorded: "
+                "set it in the shell, whose variables the run has too",
+            )
+        elif not VARIABLE_NAME.fullmatch(name) or "\0" in value:
+            yield "target.env", f"must have names of environment variables, which {shown(name)} is not"
+
+
+def _api_key_variable_is_a_name(config: Config) -> Broken:
+    name = config.target.api_key_env
+    if name and not VARIABLE_NAME.fullmatch(name):
+        yield "target.api_key_env", "must be the name of an environment variable, never the key itself"
+
+
+def _dataset_is_complete(config: Config) -> Broken:
+    dataset = config.dataset
+    because = f'with dataset.kind = "{dataset.kind}"'
+    if dataset.kind in ("sharegpt", "jsonl", "trace") and dataset.path is None:
+        yield "dataset.path", f"must be given {because}: the file that it reads"
+    if dataset.kind in ("random", "image"):
+        if dataset.input_len is None:
+            yield "dataset.input_len", f"must be given {because}: tokens of a prompt, such as 512"
+        if dataset.output_len is None:
+            yield "dataset.output_len", f"must be given {because}: tokens asked for, such as 128"
+    if dataset.kind == "sharegpt" and dataset.output_len is not None and dataset.output_len < 4:
+        yield "dataset.output_len", f"must be at least 4 {because}, for shorter answers are left out"
+
+
+def _trace_load_has_a_trace(config: Config) -> Broken:
+    if config.load.mode == "trace" and config.dataset.kind != "trace":
+        yield "load.mode", 'needs dataset.kind = "trace", whose file has the times; or use "open" with load.rate'
+    if config.dataset.kind == "trace" and config.load.mode != "trace":
+        yield "dataset.kind", 'needs load.mode = "trace", which sends at the file\'s times'
+
+
+def _ramp_has_a_rate(config: Config) -> Broken:
+    if config.load.mode == "open" and config.load.ramp_s > 0 and math.isinf(config.load.rate):
+        yield "load.ramp_s", "needs a finite load.rate to grow to"
+
+
+def _cancel_is_complete(config: Config) -> Broken:
+    cancel = config.cancel
+    because = f'with cancel.when = "{cancel.when}"'
+    if cancel.rate > 0 and cancel.value is None and cancel.when in ("after_tokens", "after_seconds"):
+        yield "cancel.value", f"must be given {because}: when the request is cut, such as 16"
+    for key, value in (("cancel.value", cancel.value), ("cancel.value_max", cancel.value_max)):
+        if cancel.when == "after_tokens" and value is not None and value != int(value):
+            yield key, f"must be a whole number of tokens {because}"
+    if cancel.value_max is not None and cancel.value is None:
+        yield "cancel.value_max", "needs cancel.value, from which the cut is drawn up to it"
+    if cancel.value_max is not None and cancel.value is not None and cancel.value_max < cancel.value:
+        yield "cancel.value_max", f"must be at least cancel.value, which is {cancel.value:g}"
+
+
+RULES: tuple[tuple[tuple[str, ...], Rule], ...] = (
+    (("target.model", "target.api"), _model_is_named),
+    (("target.base_url", "target.preset"), _base_url_is_one),
+    (("target.headers",), _headers_hold_no_secret),
+    (("target.env",), _environment_is_usable),
+    (("target.api_key_env",), _api_key_variable_is_a_name),
+    (("dataset.kind", "dataset.path", "dataset.input_len", "dataset.output_len"), _dataset_is_complete),
+    (("load.mode", "dataset.kind"), _trace_load_has_a_trace),
+    (("load.mode", "load.ramp_s", "load.rate"), _ramp_has_a_rate),
+    (("cancel.rate", "cancel.when", "cancel.value", "cancel.value_max"), _cancel_is_complete),
+    *engine_rules.RULES,
+)
+"""The keys that a rule reads, beside target.kind, and the rule."""
