@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypedDict
 
 import numpy as np
@@ -68,3 +68,21 @@ class Plan:
     raised: int = 0
     dropped: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+
+def cycled(plan: Plan, index: int) -> PlannedRequest:
+    """Return request number `index` of a run that repeats its plan (closed load with `load.duration_s`).
+
+    Beyond the plan's end its requests come again in order, under their own index; due times go on where the plan's
+    end, one mean gap after its last one. (The plan of an open load with a duration already has all its requests.)
+    """
+    count = len(plan.requests)
+    lap, place = divmod(index, count)
+    request = plan.requests[place]
+    if lap == 0:
+        return request
+    due_s = request.due_s
+    if due_s is not None:
+        last_s = plan.requests[-1].due_s or 0.0
+        due_s += lap * last_s * count / max(count - 1, 1)
+    return replace(request, index=index, due_s=due_s)

@@ -1,0 +1,262 @@
+"""Requests from JSON Lines files: prompts (jsonl), or the times and lengths of a recorded load (trace).
+
+jsonl: one object a line, `{"prompt": "…"}` or `{"messages": [{"role", "content"}, …]}`, with the tokens to ask for
+under `output_len`, `output_tokens` or `max_tokens`, or as long as the text under `completion`. Lines are used in their
+order.
+
+trace: besides (or in place of) a prompt, `input_length` and `output_length`, and a time: `timestamp_ms` or
+`timestamp_s`, or Mooncake's `timestamp`: milliseconds when all are written as whole numbers, seconds when one has a
+fraction. `hash_ids` name the blocks of 512 tokens that a prompt is made of: prompts that begin with the same ids begin
+with the same text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from lmtui.errors import ConfigError, DatasetError
+from lmtui.workload.conversations import Progress
+from lmtui.workload.cutter import Cutter, Prompt
+from lmtui.workload.plan import Message
+from lmtui.workload.sample import Draft, Sample
+
+LONGEST_LINE = 1 << 25
+HASH_BLOCK = 512
+"""Tokens that one of Mooncake's hash ids stands for."""
+
+_TELL_EVERY = 200
+_Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+_Length = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+_LATEST = 1e15
+_Time = Annotated[float, Meta(ge=0, le=_LATEST)]
+
+
+class _Part(msgspec.Struct):
+    type: str
+    text: str | None = None
+
+
+_Shape = TypeVar("_Shape", bound=msgspec.Struct)
+
+
+class _Turn(msgspec.Struct):
+    role: str
+    content: str | list[_Part]
+
+
+class _Line(msgspec.Struct):
+    prompt: str | None = None
+    messages: list[_Turn] | None = None
+    output_len: _Count | None = None
+    output_tokens: _Count | None = None
+    max_tokens: _Count | None = None
+    completion: str | None = None
+
+
+class _TraceLine(_Line):
+    timestamp: int | float | None = None
+    timestamp_ms: _Time | None = None
+    timestamp_s: _Time | None = None
+    input_length: _Length | None = None
+    output_length: _Count | None = None
+    hash_ids: list[_Count] | None = None
+
+
+def sample_jsonl(
+    path: Path, count: int, output_len: int | None, cutter: Cutter, prefixes: list[Prompt], progress: Progress
+) -> Sample:
+    """Take the first `count` requests of a file of prompts.
+
+    Args:
+        path: The file.
+        count: How many.
+        output_len: Tokens asked for; None: what each line says.
+        cutter: Counts prompts and completions.
+        prefixes: Shared prefixes that prompts (not chats) begin with in turn.
+        progress: Is told how far it is.
+
+    Raises:
+        DatasetError: A line is not what it should be (with its number), or there are too few.
+        ConfigError: A completion's length is needed, and there is no tokenizer to count it.
+    """
+    drafts: list[Draft] = []
+    for number, raw in _lines(path):
+        line = _decode(path, number, raw, _Line)
+        prompt, messages = _given(line, path, number, cutter, prefixes, len(drafts))
+        if prompt is None:
+            raise _fault(path, number, "it has neither 'prompt' nor 'messages'")
+        drafts.append(Draft(prompt, _asked(line, None, output_len, path, number, cutter), messages))
+        if len(drafts) == count:
+            break
+        if len(drafts) % _TELL_EVERY == 0:
+            progress(f"reading requests: {len(drafts)} of {count}", len(drafts) / count)
+    if len(drafts) < count:
+        raise DatasetError(
+            f"The dataset '{path}' has {len(drafts)} requests, and load.num_prompts asks for {count}: "
+            + (f"set load.num_prompts to {len(drafts)} or less." if drafts else "check dataset.path.")
+        )
+    return Sample(drafts, {}, _notes(drafts))
+
+
+def sample_trace(path: Path, count: int, output_len: int | None, cutter: Cutter, progress: Progress) -> Sample:
+    """Take the first `count` requests of a recorded load (all, noted, when it has fewer), in the order of their times.
+
+    Args:
+        path: The file.
+        count: How many at most.
+        output_len: Tokens asked for; None: what each line says.
+        cutter: Cuts prompts of the recorded lengths from the shipped text.
+        progress: Is told how far it is.
+
+    Raises:
+        DatasetError: A line is not what it should be (with its number), or there is none.
+        ConfigError: A completion's length is needed, and there is no tokenizer to count it.
+    """
+    drafts: list[Draft] = []
+    times: list[_Stamp] = []
+    next_place = 0
+    for number, raw in _lines(path):
+        line = _decode(path, number, raw, _TraceLine)
+        prompt, messages = _given(line, path, number, cutter, [], len(drafts))
+        if prompt is None:
+            if line.input_length is None:
+                raise _fault(path, number, "it has no 'input_length', 'prompt' or 'messages'")
+            places = line.hash_ids or [next_place]
+            prompt = cutter.blocks(places, HASH_BLOCK, line.input_length)
+            next_place = max(next_place, max(places) + 1)
+        drafts.append(Draft(prompt, _asked(line, line.output_length, output_len, path, number, cutter), messages))
+        times.append(_stamp(line, path, number))
+        if len(drafts) == count:
+            break
+        if len(drafts) % _TELL_EVERY == 0:
+            progress(f"reading the trace: {len(drafts)} of at most {count}", len(drafts) / count)
+    if not drafts:
+        raise DatasetError(f"The trace '{path}' has no request: check dataset.path.")
+    notes = list(_notes(drafts))
+    if len(drafts) < count:
+        notes.append(f"the trace has {len(drafts)} requests, fewer than load.num_prompts = {count}: all are sent")
+    if next_place:
+        notes.append("trace: prompts of the recorded lengths are cut from the text that ships with lmtui")
+    timed = _in_time(drafts, times, notes)
+    return Sample(timed, {}, tuple(notes), next_place)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stamp:
+    """A line's time; `unit_s` is None where only the whole file tells it."""
+
+    value: float
+    unit_s: float | None
+    is_whole: bool
+
+
+def _stamp(line: _TraceLine, path: Path, number: int) -> _Stamp:
+    if line.timestamp_s is not None:
+        return _Stamp(line.timestamp_s, 1.0, False)
+    if line.timestamp_ms is not None:
+        return _Stamp(line.timestamp_ms, 1e-3, False)
+    if line.timestamp is None:
+        raise _fault(path, number, "it has no 'timestamp' ('timestamp_ms' and 'timestamp_s' are read too)")
+    if not 0 <= line.timestamp <= _LATEST:
+        raise _fault(path, number, f"'timestamp' is {line.timestamp}, and must be 0 or more")
+    return _Stamp(line.timestamp, None, isinstance(line.timestamp, int))
+
+
+def _in_time(drafts: list[Draft], stamps: list[_Stamp], notes: list[str]) -> list[Draft]:
+    """Give each draft the seconds after the earliest one, and sort them."""
+    unit_s = 1e-3 if all(stamp.is_whole for stamp in stamps if stamp.unit_s is None) else 1.0
+    if any(stamp.unit_s is None for stamp in stamps):
+        what = "milliseconds, as all of them are whole" if unit_s < 1 else "seconds, as some have fractions"
+        notes.append(f"the trace's 'timestamp' is read as {what}")
+    seconds = [stamp.value * (unit_s if stamp.unit_s is None else stamp.unit_s) for stamp in stamps]
+    order = sorted(range(len(drafts)), key=seconds.__getitem__)
+    if order != list(range(len(drafts))):
+        notes.append("the trace's lines are not in the order of their times; its requests are")
+    return [replace(drafts[index], due_s=seconds[index] - seconds[order[0]]) for index in order]
+
+
+def _given(
+    line: _Line, path: Path, number: int, cutter: Cutter, prefixes: list[Prompt], index: int
+) -> tuple[Prompt | None, tuple[Message, ...] | None]:
+    """Return the prompt that a line brings along; chats also as their turns."""
+    if line.messages is not None:
+        if not line.messages:
+            raise _fault(path, number, "'messages' is empty")
+        messages = tuple(Message(role=turn.role, content=_text(turn, path, number)) for turn in line.messages)
+        text = "\n".join(message["content"] for message in messages)
+        if not text.strip():
+            raise _fault(path, number, "'messages' has no text")
+        return cutter.whole(text), messages
+    if line.prompt is None:
+        return None, None
+    if not line.prompt.strip():
+        raise _fault(path, number, "'prompt' is empty")
+    prefix = f"{prefixes[index % len(prefixes)].text}\n" if prefixes else ""
+    return cutter.whole(prefix + line.prompt), None
+
+
+def _text(turn: _Turn, path: Path, number: int) -> str:
+    if isinstance(turn.content, str):
+        return turn.content
+    if others := {part.type for part in turn.content if part.type != "text" or part.text is None}:
+        raise _fault(path, number, f"a message has a part of type '{min(others)}', and only text can be sent")
+    return "".join(part.text or "" for part in turn.content)
+
+
+def _asked(line: _Line, recorded: int | None, fixed: int | None, path: Path, number: int, cutter: Cutter) -> int:
+    """Return the tokens to ask for: the config's, else the line's, else those of its completion."""
+    for length in (fixed, recorded, line.output_len, line.output_tokens, line.max_tokens):
+        if length is not None:
+            return length
+    if line.completion is None:
+        raise _fault(
+            path, number, "it does not say how many tokens to ask for ('output_len'); or set dataset.output_len"
+        )
+    if not cutter.knows_tokens:
+        raise ConfigError(
+            f"Line {number} of '{path}' gives a completion, whose tokens cannot be counted without a tokenizer: "
+            "set target.tokenizer, or dataset.output_len."
+        )
+    return cutter.size(line.completion)
+
+
+def _notes(drafts: list[Draft]) -> tuple[str, ...]:
+    if any(draft.messages for draft in drafts):
+        return ("chats are sent as their turns by the chat api, and as their joined text by everything else",)
+    return ()
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield number and content of each line that is not blank."""
+    try:
+        with path.open("rb") as file:
+            number = 0
+            while line := file.readline(LONGEST_LINE):
+                number += 1
+                if len(line) == LONGEST_LINE:
+                    raise _fault(path, number, f"it is over {LONGEST_LINE >> 20} MiB long")
+                if number == 1:
+                    line = line.removeprefix(b"\xef\xbb\xbf")
+                if line.strip():
+                    yield number, line
+    except OSError as error:
+        raise DatasetError(
+            f"The dataset '{path}' cannot be read: {error.strerror or error}. Correct dataset.path."
+        ) from error
+
+
+def _decode(path: Path, number: int, raw: bytes, shape: type[_Shape]) -> _Shape:
+    try:
+        return msgspec.json.decode(raw, type=shape)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise _fault(path, number, str(error) or "it is nested too deeply") from None
+
+
+def _fault(path: Path, number: int, what: str) -> DatasetError:
+    return DatasetError(f"Line {number} of the dataset '{path}' cannot be used: {what}.")
