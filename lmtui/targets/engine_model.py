@@ -4,7 +4,8 @@ The engine works in steps, one after another while there is work. At each bounda
 
 1. Cancels that came before T are carried out, each taking `cancel_ms`; a job's KV is then free, but for the share
    `leak`.
-2. Jobs that came before T are admitted in order of arrival, while KV for all their tokens (input and output) is free.
+2. Jobs that came before T are admitted in order of arrival, while KV for all their tokens (input and output) is free
+   and the batch has room.
 3. The step takes `step_ms` + `step_ms_per_seq` x jobs in it + input tokens of the jobs just admitted /
    `prefill_tokens_per_s`. At its end each job in it has one token more.
 
@@ -19,13 +20,14 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Speed:
-    """How fast the engine is: times in ms, rate in tokens per second, KV in tokens, leak as a share."""
+class EngineSpeed:
+    """What the engine can do: times in ms, rate in tokens per second, KV in tokens, batch in jobs, leak as a share."""
 
     prefill_tokens_per_s: float
     step_ms: float
     step_ms_per_seq: float
     kv_tokens: int
+    max_batch_size: int
     cancel_ms: float
     leak: float
 
@@ -70,7 +72,7 @@ class Events:
 class EngineModel:
     """The engine. Whoever drives it calls `advance` at `next_ns`, and `add` and `cancel` in between. Times are ns."""
 
-    def __init__(self, speed: Speed) -> None:
+    def __init__(self, speed: EngineSpeed) -> None:
         self._speed = speed
         self._step_ns = round(speed.step_ms * 1e6)
         self._per_seq_ns = round(speed.step_ms_per_seq * 1e6)
@@ -168,7 +170,7 @@ class EngineModel:
             if job.kv_tokens > self._kv_capacity:
                 events.refused.append(self._waiting.popleft())
                 continue
-            if job.kv_tokens > self._free_kv:
+            if job.kv_tokens > self._free_kv or len(self._running) >= self._speed.max_batch_size:
                 break
             self._free_kv -= job.kv_tokens
             self._running.append(self._waiting.popleft())

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from lmtui.config.model import Config
+from lmtui.targets.batch_limit import batch_limit
 
 CPU_PAGE = 32
 """Tokens per page on a CPU: every request takes whole pages, and requests there are short."""
@@ -41,11 +42,6 @@ class CacheSize:
     def tokens(self) -> int:
         """Tokens it holds in all."""
         return self.page_size * self.num_blocks
-
-
-def batch_limit(config: Config) -> int:
-    """Return how many requests may be in one batch."""
-    return config.target.max_batch_size or config.load.concurrency
 
 
 def longest_request(config: Config) -> int:

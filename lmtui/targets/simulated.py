@@ -8,9 +8,10 @@ from collections.abc import Callable
 from lmtui.config.model import Config
 from lmtui.metrics.sessions import UNKNOWN, Outcome, TokenSource
 from lmtui.targets.base import Session, TargetInfo
+from lmtui.targets.batch_limit import batch_limit
 from lmtui.targets.clock import clock
 from lmtui.targets.cut import cut_error
-from lmtui.targets.engine_model import EngineModel, Events, Job, Speed
+from lmtui.targets.engine_model import EngineModel, EngineSpeed, Events, Job
 from lmtui.targets.virtual import VirtualLoop
 from lmtui.workload.plan import PlannedRequest
 
@@ -57,11 +58,12 @@ class SimulatedTarget:
 
     def __init__(self, config: Config) -> None:
         target = config.target
-        self._speed = Speed(
+        self._speed = EngineSpeed(
             prefill_tokens_per_s=target.prefill_tokens_per_s,
             step_ms=target.step_ms,
             step_ms_per_seq=target.step_ms_per_seq,
             kv_tokens=DEFAULT_KV_TOKENS if target.kv_tokens is None else target.kv_tokens,
+            max_batch_size=batch_limit(config),
             cancel_ms=target.cancel_ms,
             leak=target.leak,
         )
@@ -78,7 +80,11 @@ class SimulatedTarget:
         progress("SIMULATED engine on a virtual clock" if is_virtual else "SIMULATED engine")
         return TargetInfo(
             model="simulated",
-            limits={"kv_tokens": self._speed.kv_tokens, "clock": "virtual" if is_virtual else "real"},
+            limits={
+                "kv_tokens": self._speed.kv_tokens,
+                "max_batch_size": self._speed.max_batch_size,
+                "clock": "virtual" if is_virtual else "real",
+            },
             notes=("SIMULATED: a model of an engine answered, no real one; the numbers say nothing about a machine.",),
             simulated=True,
         )

@@ -20,9 +20,10 @@ from lmtui.errors import TargetError
 from lmtui.metrics.sessions import UNKNOWN, Outcome, TokenSource
 from lmtui.targets import tiny_model
 from lmtui.targets.base import Session, TargetInfo
+from lmtui.targets.batch_limit import batch_limit
 from lmtui.targets.cut import cut_error
 from lmtui.targets.detokenize import IncrementalText
-from lmtui.targets.kv_cache import CacheSize, batch_limit, cpu_cache_size
+from lmtui.targets.kv_cache import CacheSize, cpu_cache_size
 from lmtui.workload import tokenizers
 from lmtui.workload.plan import PlannedRequest
 

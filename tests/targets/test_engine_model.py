@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmtui.targets.engine_model import EngineModel, Job, Speed
+from lmtui.targets.engine_model import EngineModel, EngineSpeed, Job
 
 MS = 1_000_000
-SPEED = Speed(prefill_tokens_per_s=1000, step_ms=10, step_ms_per_seq=1, kv_tokens=1000, cancel_ms=3, leak=0)
+SPEED = EngineSpeed(
+    prefill_tokens_per_s=1000, step_ms=10, step_ms_per_seq=1, kv_tokens=1000, max_batch_size=100, cancel_ms=3, leak=0
+)
 
 
 def run(model: EngineModel) -> dict[Job, list[int]]:
@@ -67,6 +71,12 @@ def test_kv_limit_makes_waves_in_order_of_arrival() -> None:
     first, second = (10 + 3 + 897) * MS, 2 * (10 + 3 + 897) * MS
     last = second + (10 + 1 + 299) * MS
     assert run(model) == dict(zip(jobs, [[first]] * 3 + [[second]] * 3 + [[last]], strict=True))
+
+
+def test_a_full_batch_makes_jobs_wait() -> None:
+    model = EngineModel(replace(SPEED, max_batch_size=2))
+    jobs = [model.add(0, 2, 0) for _ in range(3)]
+    assert run(model) == {jobs[0]: [12 * MS, 24 * MS], jobs[1]: [12 * MS, 24 * MS], jobs[2]: [35 * MS, 46 * MS]}
 
 
 def test_a_big_job_at_the_head_holds_the_line() -> None:
@@ -133,7 +143,7 @@ def test_a_waiting_job_is_cancelled_without_any_token() -> None:
 
 
 def test_leaks_use_up_the_kv() -> None:
-    model = EngineModel(Speed(1000, 10, 1, kv_tokens=1000, cancel_ms=0, leak=0.5))
+    model = EngineModel(EngineSpeed(1000, 10, 1, kv_tokens=1000, max_batch_size=100, cancel_ms=0, leak=0.5))
     job = model.add(600, 200, 0)
     model.advance()
     model.cancel(job, 1)
@@ -190,7 +200,7 @@ def test_every_job_ends_once_with_its_tokens_and_all_kv_comes_back(
 
 
 def test_an_infinitely_fast_engine_still_comes_to_an_end() -> None:
-    model = EngineModel(Speed(1e30, 0, 0, kv_tokens=100, cancel_ms=0, leak=0))
+    model = EngineModel(EngineSpeed(1e30, 0, 0, kv_tokens=100, max_batch_size=100, cancel_ms=0, leak=0))
     job = model.add(1, 3, 7)
     assert run(model) == {job: [7, 7, 7]}
 

@@ -18,7 +18,13 @@ from tests.targets.making import config, request
 from tests.targets.recording import RecordingSession
 
 T = TypeVar("T")
-SPEED: dict[str, Any] = {"prefill_tokens_per_s": 1000.0, "step_ms": 10.0, "step_ms_per_seq": 1.0, "kv_tokens": 1000}
+SPEED: dict[str, Any] = {
+    "prefill_tokens_per_s": 1000.0,
+    "step_ms": 10.0,
+    "step_ms_per_seq": 1.0,
+    "kv_tokens": 1000,
+    "max_batch_size": 100,
+}
 
 
 @pytest.fixture
