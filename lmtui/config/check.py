@@ -87,11 +87,13 @@ def _unknown(values: Mapping[str, Any]) -> Iterator[Problem]:
             else:
                 words = f"must be a section: a line [{name}], and its keys in the lines below"
                 yield Problem(name, sentence(name, value, words))
+        elif by_key(name) is not None and "." not in name:
+            continue
         elif isinstance(value, Mapping):
             section = max(SECTIONS, key=lambda known: difflib.SequenceMatcher(None, name.lower(), known).ratio())
             words = f"is not a known section; the closest is [{section}]"
             yield Problem(name, sentence(f"[{name}]", None, words))
-        elif by_key(name) is None or "." in name:
+        else:
             yield unknown_key(name, value)
 
 

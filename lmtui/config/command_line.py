@@ -42,8 +42,8 @@ def _typed(declared: Declared, value: Any) -> str:
     if isinstance(value, dict):
         table = tomlkit.inline_table()
         table.update(value)
-        return table.as_string()
-    return tomlkit.item(value).as_string()
+        return str(table.as_string())
+    return str(tomlkit.item(value).as_string())
 
 
 def _is_plain(key: str, text: str) -> bool:

@@ -12,7 +12,7 @@ from tomlkit.items import InlineTable
 
 from lmtui.config.check import Checked, Problem, check, unknown_key
 from lmtui.config.declared import by_key
-from lmtui.config.sentences import shown, visible
+from lmtui.config.sentences import sentence, shown, visible
 from lmtui.errors import ConfigError
 
 if sys.version_info >= (3, 11):
@@ -72,11 +72,8 @@ class Document:
         if value is None:
             self.unset(key)
             return
-        try:
-            repr(value).encode()
-            key.encode()
-        except UnicodeEncodeError:
-            raise ConfigError(f"{visible(key)} = {shown(value)}: must be Unicode text, in UTF-8.") from None
+        if not _is_unicode(key) or (isinstance(value, str) and not _is_unicode(value)):
+            raise ConfigError(sentence(key, value, "must be Unicode text, in UTF-8"))
         *above, name = _path(key)
         place: MutableMapping[str, Any] = self._toml
         for depth, part in enumerate(above):
@@ -102,7 +99,7 @@ class Document:
         if declared is not None and declared.nullable and text.strip() in NULL_WORDS:
             self.unset(key)
         else:
-            self.set(key, _value(text))
+            self.set(key, _value(text) if _is_unicode(text) else text)
 
     def assign(self, assignment: str) -> None:
         """Apply one `--set KEY=VALUE`.
@@ -166,6 +163,11 @@ def _value(text: str) -> Any:
     return held["value"] if len(held) == 1 else text
 
 
+def _is_unicode(text: str) -> bool:
+    """Tell whether a text can be written; arguments that are not UTF-8 reach Python as lone surrogates."""
+    return not any("\ud800" <= c <= "\udfff" for c in text)
+
+
 def _plain(value: Any) -> Any:
     return value.unwrap() if hasattr(value, "unwrap") else value
 
@@ -174,9 +176,10 @@ def _not_toml(text: str, error: Exception) -> str:
     """Say where and why a text is not TOML. The standard parser words it better, where it finds it wrong too."""
     try:
         tomllib.loads(text)
-    except (ValueError, RecursionError) as standard:
-        if not isinstance(standard, RecursionError):
-            error = standard
+    except tomllib.TOMLDecodeError as standard:
+        error = standard
+    except (ValueError, RecursionError):
+        pass  # its limits are not TOML's: the first error says more
     words = str(error)
     if "at end of document" in words:
         lines = text.splitlines() or [""]

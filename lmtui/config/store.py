@@ -13,7 +13,7 @@ from lmtui import paths
 from lmtui.config import naming, presets
 from lmtui.config.document import Document
 from lmtui.config.model import Config
-from lmtui.config.sentences import visible
+from lmtui.config.sentences import shown, visible
 from lmtui.errors import ConfigError
 
 SUFFIX = ".toml"
@@ -32,7 +32,7 @@ def path(name: str) -> Path:
         ConfigError: It cannot be a name.
     """
     if words := naming.fault(name):
-        raise ConfigError(f"the name {visible(name)!r} cannot be a config's: it must be {words}.")
+        raise ConfigError(f"{shown(name)}: cannot be the name of a config, for that must be {words}.")
     return paths.configs() / f"{name}{SUFFIX}"
 
 
@@ -95,7 +95,7 @@ def find(what: str) -> Document:
         ConfigError: There is none; the closest known name is in the text.
     """
     if "/" in what or what.endswith(SUFFIX):
-        return _read(Path(what).expanduser())
+        return _read(Path(os.path.expanduser(what)))
     if not naming.fault(what) and path(what).exists():
         return load(what)
     return _preset(what)
@@ -123,7 +123,7 @@ def _preset(name: str) -> Document:
 
 
 def _not_found(name: str, known: Sequence[str]) -> str:
-    missing = f"{visible(name)}: is neither a saved config nor a preset"
+    missing = f"{shown(name)}: is neither a saved config nor a preset"
     if not known:
         return f"{missing}; none is saved yet."
     closest = max(known, key=lambda other: difflib.SequenceMatcher(None, name.lower(), other.lower()).ratio())
