@@ -52,13 +52,18 @@ def _median(flight: InFlight, start_ns: int, end_ns: int) -> float:
     return float(flight.count[order][min(int(half), len(order) - 1)])
 
 
-def steady(sessions: Sessions, requests: Requests, run: Span, held: Span) -> Steady:
-    """Return the figures of `ok` requests inside the window: sent in it (TTFT), ended in it, ticks in it."""
+def steady(sessions: Sessions, requests: Requests, run: Span, held: Span) -> Steady | None:
+    """Return the figures of `ok` requests inside the window: sent in it (TTFT), ended in it, ticks in it.
+
+    None when no tick of an `ok` request is in it.
+    """
 
     def inside(times_ns: np.ndarray[tuple[int], np.dtype[np.int64]]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         return (times_ns >= held.start_ns) & (times_ns <= held.end_ns)
 
     ok_tick = requests.ok[requests.owner] & inside(sessions.tick_ns)
+    if not ok_tick.any():
+        return None
     started = requests.ok & (requests.ticks > 0) & inside(sessions.sent_ns)
     return Steady(
         start_s=(held.start_ns - run.start_ns) / 1e9,
