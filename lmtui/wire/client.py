@@ -1,0 +1,245 @@
+"""The client: connections kept open to one server, their time limits, and the clock that they share."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from time import monotonic_ns
+from typing import Any
+
+from lmtui.metrics.sessions import Outcome
+from lmtui.wire.clock import KernelClock
+from lmtui.wire.connection import SO_TIMESTAMPNS, Connection, cut_before_sent
+from lmtui.wire.exchange import Ask, Sink
+from lmtui.wire.limits import READ_BYTES, SWEEP_S
+from lmtui.wire.request import Endpoint
+from lmtui.wire.stats import WireStats
+from lmtui.wire.tls import TlsLayer
+
+OPENED_AT_ONCE = 64
+"""Connections opened at the same time by `prepare`: more could overflow a server's accept queue."""
+
+_Address = tuple[socket.AddressFamily, Any]
+
+
+class ConnectError(Exception):
+    """No connection; the text says to where and why. `certificate`: the server's was refused."""
+
+    def __init__(self, message: str, certificate: bool = False) -> None:
+        super().__init__(message)
+        self.certificate = certificate
+
+
+class Client:
+    """Sends requests to one server and records what comes back. Belongs to the loop that it was opened in.
+
+    Attributes:
+        stats: What it noticed about itself.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        timeout_s: float | None = None,
+        idle_timeout_s: float = 120.0,
+        connect_timeout_s: float = 10.0,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """Make a client.
+
+        Args:
+            endpoint: The server.
+            timeout_s: Longest time from sent to the end of a request; None: no limit.
+            idle_timeout_s: Longest silence between bytes.
+            connect_timeout_s: Longest time to open a connection, its TLS included.
+            tls: How the server's certificate is checked; needed where the endpoint is encrypted.
+        """
+        self.stats = WireStats()
+        self._endpoint, self._tls = endpoint, tls
+        self._timeout_ns = None if timeout_s is None else int(timeout_s * 1e9)
+        self._idle_ns = int(idle_timeout_s * 1e9)
+        self._connect_timeout_s = connect_timeout_s
+        self._clock = KernelClock()
+        self._addresses: list[_Address] = []
+        self._idle: list[Connection] = []
+        self._busy: set[Connection] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._stamping: socket.socket | None = None
+
+    async def open(self) -> None:
+        """Look up the server's addresses, so that no name is looked up while requests are timed.
+
+        Raises:
+            ConnectError: The name is unknown.
+        """
+        self._loop = asyncio.get_running_loop()
+        # The kernel begins to stamp packets a little after the first socket asks for it: ask early.
+        self._stamping = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        with contextlib.suppress(OSError):
+            self._stamping.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        endpoint = self._endpoint
+        if endpoint.unix_path is not None:
+            self._addresses = [(socket.AF_UNIX, endpoint.unix_path)]
+            return
+        try:
+            found = await self._loop.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
+        except OSError as error:
+            raise ConnectError(
+                f"the host {endpoint.host!r} of {endpoint.base_url} is not known: {error.strerror}"
+            ) from error
+        self._addresses = [(family, address) for family, _, _, _, address in found]
+
+    async def prepare(self, connections: int) -> None:
+        """Open connections until this many are ready, before they are needed.
+
+        Raises:
+            ConnectError: One cannot be opened; those that were opened stay.
+        """
+        while (missing := connections - len(self._idle)) > 0:
+            batch = min(missing, OPENED_AT_ONCE)
+            made = await asyncio.gather(*(self._connect() for _ in range(batch)), return_exceptions=True)
+            self._idle += [connection for connection in made if isinstance(connection, Connection)]
+            for failure in made:
+                if isinstance(failure, BaseException):
+                    raise failure
+
+    async def perform(self, ask: Ask, sink: Sink) -> None:
+        """Send one request and record it to its end, which is always reported. Raises nothing."""
+        replaced = False
+        while True:
+            connection = self._idle.pop() if self._idle and not replaced else None
+            was_kept = connection is not None
+            if connection is None:
+                connection = await self._connect_for(sink)
+                if connection is None:
+                    return
+            if sink.cut_as is not None:
+                self._idle.append(connection)
+                cut_before_sent(sink, monotonic_ns())
+                return
+            self._watch(connection)
+            if await connection.start(ask, sink, was_kept):
+                return
+            replaced = True
+            self.stats.replaced += 1
+
+    async def close(self) -> None:
+        """Close every connection."""
+        for connection in [*self._busy, *self._idle]:
+            connection.close()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._stamping is not None:
+            self._stamping.close()
+            self._stamping = None
+
+    async def _connect_for(self, sink: Sink) -> Connection | None:
+        """Return a new connection; None when there is none, or the request was cut meanwhile, which is reported."""
+        task = self._loop.create_task(self._connect())
+
+        def cancel() -> None:
+            task.cancel()
+
+        sink.on_cut = cancel
+        try:
+            return await task
+        except ConnectError as error:
+            sink.end(Outcome.CONNECT_ERROR, monotonic_ns(), error=str(error))
+        except asyncio.CancelledError:
+            if sink.cut_as is None:
+                raise
+            cut_before_sent(sink, monotonic_ns())
+        finally:
+            sink.on_cut = None
+        return None
+
+    async def _connect(self) -> Connection:
+        start_ns = monotonic_ns()
+        url = self._endpoint.base_url
+        try:
+            sock, tls = await asyncio.wait_for(self._open_socket(), self._connect_timeout_s)
+        except (asyncio.TimeoutError, TimeoutError) as error:
+            raise ConnectError(f"no connection to {url} within {self._connect_timeout_s:g} s") from error
+        except ssl.SSLCertVerificationError as error:
+            raise ConnectError(f"the certificate of {url} is refused: {error.verify_message}", True) from error
+        except ssl.SSLError as error:
+            raise ConnectError(f"no TLS with {url}: {error.reason or error}") from error
+        except OSError as error:
+            raise ConnectError(f"no connection to {url}: {error.strerror or error}") from error
+        self.stats.opened += 1
+        connect_ns = monotonic_ns() - start_ns
+        return Connection(
+            self._loop, sock, tls, self._clock, self.stats, connect_ns, self._freed, self._timeout_ns, self._idle_ns
+        )
+
+    async def _open_socket(self) -> tuple[socket.socket, TlsLayer | None]:
+        """Return a connected socket, by the first address that answers, and its TLS once the handshake is over."""
+        failure: OSError | None = None
+        for address in list(self._addresses):
+            family, where = address
+            sock = socket.socket(family, socket.SOCK_STREAM)
+            try:
+                sock.setblocking(False)
+                if family != socket.AF_UNIX:
+                    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                    with contextlib.suppress(OSError):
+                        sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+                await self._loop.sock_connect(sock, where)
+            except OSError as error:
+                sock.close()
+                failure = error
+                continue
+            except BaseException:
+                sock.close()
+                raise
+            if address != self._addresses[0]:
+                self._addresses.remove(address)
+                self._addresses.insert(0, address)
+            return sock, await self._handshake(sock)
+        raise failure or OSError(f"{self._endpoint.host} has no address")
+
+    async def _handshake(self, sock: socket.socket) -> TlsLayer | None:
+        if not self._endpoint.is_tls or self._tls is None:
+            return None
+        try:
+            layer = TlsLayer(self._tls, self._endpoint.host)
+            received = b""
+            while True:
+                is_over = layer.handshake(received)
+                if outgoing := layer.outgoing():
+                    await self._loop.sock_sendall(sock, outgoing)
+                if is_over:
+                    return layer
+                received = await self._loop.sock_recv(sock, READ_BYTES)
+                if not received:
+                    raise ConnectionResetError(0, "the server closed the connection during the TLS handshake")
+        except BaseException:
+            sock.close()
+            raise
+
+    def _watch(self, connection: Connection) -> None:
+        """Count a connection among those whose time limits are looked at."""
+        self._busy.add(connection)
+        if self._timer is None:
+            self._clock.refresh()
+            self._timer = self._loop.call_later(SWEEP_S, self._sweep)
+
+    def _sweep(self) -> None:
+        self._clock.refresh()
+        self.stats.clock_steps = self._clock.steps
+        now_ns = monotonic_ns()
+        for connection in tuple(self._busy):
+            connection.check(now_ns)
+        self._timer = self._loop.call_later(SWEEP_S, self._sweep) if self._busy else None
+
+    def _freed(self, connection: Connection) -> None:
+        """Take back a connection that is idle, or forget one that is closed."""
+        self._busy.discard(connection)
+        if connection.is_open:
+            self._idle.append(connection)
+        elif connection in self._idle:
+            self._idle.remove(connection)

@@ -1,0 +1,143 @@
+"""How a request ended: the first rule that applies decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from lmtui.metrics.sessions import UNKNOWN, Outcome, TokenSource
+from lmtui.wire.answer import BAD_FINISHES, Answer, NotJsonError, excerpt, parse, reported_error
+
+
+class Ending(Enum):
+    """What ended the reading of a response."""
+
+    DONE = auto()
+    """The end marker, or an error that the server reported."""
+    BODY = auto()
+    """The body ended as HTTP says it should."""
+    LOST = auto()
+    """The connection ended before the body did."""
+    BROKEN = auto()
+    """What came was not HTTP, not JSON, or not readable."""
+    TIMEOUT = auto()
+    """A time limit passed."""
+    CUT = auto()
+    """The session cut it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Response:
+    """What is known of a response once its reading has ended.
+
+    Attributes:
+        ending, detail: What ended it, in a word and in words.
+        status: HTTP status; None when no status line came. location: the target of a redirect.
+        answer: What its events said.
+        body: The start of the body, kept while no event had come.
+        is_blank: Whether the body held nothing but comments and blank lines. saw_event: whether it held an event.
+        ended_inside: Whether the body ended inside an event that is not whole.
+    """
+
+    ending: Ending
+    detail: str
+    status: int | None
+    location: str
+    answer: Answer
+    body: bytes
+    is_blank: bool
+    saw_event: bool
+    ended_inside: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The outcome with its error text, and the token count with its source."""
+
+    outcome: Outcome
+    error: str
+    output_tokens: int
+    token_source: TokenSource
+
+
+def judge(response: Response, *, max_tokens: int, ignores_eos: bool, cut_as: Outcome | None) -> Verdict:
+    """Return how the request ended.
+
+    Args:
+        response: What came.
+        max_tokens: Tokens that were asked for.
+        ignores_eos: Whether the server was asked not to stop before.
+        cut_as: What the session cut it as; None when it did not.
+    """
+    answer = response.answer
+    output_tokens = answer.counted_tokens
+    source = TokenSource.USAGE if output_tokens != UNKNOWN else TokenSource.NONE
+    if source is TokenSource.NONE and answer.content_events:
+        output_tokens, source = answer.content_events, TokenSource.CHUNKS
+    outcome, error = _outcome(response, cut_as)
+    if outcome is Outcome.OK and ignores_eos and _is_short(answer, max_tokens):
+        outcome = Outcome.SHORT
+    return Verdict(outcome, error, output_tokens, source)
+
+
+def _is_short(answer: Answer, max_tokens: int) -> bool:
+    return 0 <= answer.counted_tokens < max_tokens or "stop" in answer.finish.values()
+
+
+def _outcome(response: Response, cut_as: Outcome | None) -> tuple[Outcome, str]:
+    answer, ending = response.answer, response.ending
+    if refused := _refused(response):
+        return refused
+    if answer.error is not None:
+        return Outcome.STREAM_ERROR, answer.error
+    if ending is Ending.BODY and not response.saw_event and not response.is_blank:
+        return _no_stream(response.body)
+    is_complete = answer.is_complete or (answer.ends_with_body and ending is Ending.BODY)
+    if not is_complete and (failed := _failed(response, cut_as)):
+        return failed
+    bad = next((reason for reason in answer.finish.values() if reason in BAD_FINISHES), None)
+    if bad is not None:
+        return Outcome.BAD_FINISH, f"the server ended the answer with finish_reason {bad}"
+    if not answer.content_events:
+        return Outcome.NO_TOKEN, "the server finished without any output"
+    if not is_complete:
+        return Outcome.TRUNCATED, "the stream ended without a finish_reason and without [DONE]"
+    return Outcome.OK, ""
+
+
+def _refused(response: Response) -> tuple[Outcome, str] | None:
+    status = response.status
+    if status is None or 200 <= status < 300:
+        return None
+    if status < 400:
+        where = f" to {excerpt(response.location)}" if response.location else ""
+        return Outcome.HTTP_ERROR, f"HTTP {status}: redirected{where}; set target.base_url to where it leads"
+    words = excerpt(response.body)
+    return Outcome.HTTP_ERROR, f"HTTP {status}: {words}" if words else f"HTTP {status} without a body"
+
+
+def _no_stream(body: bytes) -> tuple[Outcome, str]:
+    """Judge a complete body that is no event stream."""
+    try:
+        error = reported_error(parse(body))
+    except NotJsonError:
+        error = None
+    if error is not None:
+        return Outcome.STREAM_ERROR, error
+    return Outcome.PROTOCOL_ERROR, f"the server did not answer with an event stream: {excerpt(body)}"
+
+
+def _failed(response: Response, cut_as: Outcome | None) -> tuple[Outcome, str] | None:
+    """Judge an answer that is not complete by what ended it."""
+    if response.ending is Ending.CUT:
+        outcome = cut_as if cut_as is not None else Outcome.ABORTED
+        return outcome, response.detail if outcome is not Outcome.CANCELLED else ""
+    if response.ending is Ending.TIMEOUT:
+        return Outcome.TIMEOUT, response.detail
+    if response.ending is Ending.BROKEN:
+        return Outcome.PROTOCOL_ERROR, response.detail
+    if response.ending is Ending.LOST:
+        return Outcome.TRUNCATED, response.detail
+    if response.ended_inside:
+        return Outcome.TRUNCATED, "the body ended inside an event"
+    return None
