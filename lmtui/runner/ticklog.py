@@ -3,7 +3,7 @@
 A file is a sequence of frames, each written whole by one `write`:
 
     header   magic "LMT1" · kind u8 · version u8 · reserved u16 · rows u32 · payload bytes u32 · CRC-32 of payload u32
-    payload  the kind's columns, one after another, each of `rows` fixed-width little-endian numbers; or JSON (kind JSON)
+    payload  the kind's columns, one after another, each of `rows` little-endian numbers; or JSON (kind JSON)
 
 A reader stops at the first frame that is short or whose CRC is wrong: that is a half-written tail, not an error.
 Times are nanoseconds of the machine's monotonic clock, so the files of several load workers agree.
@@ -74,7 +74,10 @@ COLUMNS: dict[Kind, tuple[tuple[str, str], ...]] = {
     {"what": "error", "index": n, "message": "..."}             beside an END row whose outcome is a failure
     {"what": "start", "start_ns": n}                            the release of the load, once per file
     {"what": "worker", "clock": ..., "cpu_s": ..., "wall_s": ..., "events": n, "coalesced": n, "clock_steps": n,
-     "engine_inside": bool}                                     once, at the end of the file
+     "engine_inside": bool}                                     so far, about once a second; a file's last one counts
+
+A request may have two SENT rows: a connection that turned out to be dead was replaced; the last one counts. A request
+that ended before it was sent (no connection) has one whose sent_ns is UNKNOWN.
 """
 
 
@@ -154,7 +157,10 @@ class TailReader:
             offset = self._offsets.get(path, 0)
             with path.open("rb") as file:
                 file.seek(offset)
-                new, used = decode(file.read(most_bytes))
+                data = file.read(most_bytes)
+                new, used = decode(data)
+                if not used and len(data) == most_bytes:  # a frame may be larger than the share of one call
+                    new, used = decode(data + file.read(HEADER.size + MAX_PAYLOAD - most_bytes))
             self._offsets[path] = offset + used
             frames += new
         return frames

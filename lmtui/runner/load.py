@@ -1,0 +1,262 @@
+"""The load: closed (slots) or open (a schedule), on a target, until the plan, the time or a stop ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from enum import Enum
+
+from lmtui.errors import TargetError
+from lmtui.metrics.sessions import Outcome
+from lmtui.runner.pacer import Pacer
+from lmtui.runner.recorder import Recorder, Session
+from lmtui.runner.share import Share
+from lmtui.targets.base import Target
+from lmtui.workload.plan import PlannedRequest
+
+GIVE_UP_S = 10.0
+"""A target has this long to let a cut request go; then the request is left behind."""
+
+
+class EndedBy(Enum):
+    """What ended a load."""
+
+    PLAN = "plan"
+    DURATION = "duration"
+    STOP = "stop"
+    ERRORS = "errors"
+    TARGET = "target"
+    BUG = "bug"
+
+
+class Control:
+    """How a load is told to end early. It lives in the load's loop; the first reason given is the one that counts.
+
+    Attributes:
+        ended_by: Why, PLAN as long as nobody ended it.
+        error: What was raised, for TARGET and BUG.
+        listeners: Called after each change.
+    """
+
+    def __init__(self) -> None:
+        self.ended_by = EndedBy.PLAN
+        self.error: Exception | None = None
+        self.is_stopping = False
+        self.is_aborting = False
+        self.listeners: list[Callable[[], None]] = []
+
+    def stop(self, by: EndedBy = EndedBy.STOP) -> None:
+        """Send nothing more; requests in flight have the grace time to end."""
+        if not self.is_stopping:
+            self.is_stopping = True
+            self.ended_by = by
+            self._tell()
+
+    def abort(self, by: EndedBy = EndedBy.STOP, error: Exception | None = None) -> None:
+        """Send nothing more, and cut what is in flight now."""
+        self.stop(by)
+        if not self.is_aborting:
+            self.is_aborting = True
+            self.error = error
+            self._tell()
+
+    def _tell(self) -> None:
+        for listener in self.listeners:
+            listener()
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Processor and wall seconds of this process, from the release of the load to its last end (or so far)."""
+
+    cpu_s: float
+    wall_s: float
+
+
+class Load:
+    """Sends one share of a plan to a target. What ended it early, and the error that did, is told by its control."""
+
+    def __init__(self, target: Target, share: Share, recorder: Recorder, control: Control) -> None:
+        self._unresponsive = 0
+        self._target = target
+        self._share = share
+        self._recorder = recorder
+        self._control = control
+        self._clock = recorder.clock
+        self._loop = asyncio.get_running_loop()
+        self._pacer = Pacer(recorder.clock)
+        self._live: set[Session] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._duration: asyncio.TimerHandle | None = None
+        self._grace: asyncio.TimerHandle | None = None
+        self._patience: asyncio.TimerHandle | None = None
+        self._started = 0
+        self._missed = 0
+        self._released: tuple[float, float] | None = None
+        self._usage: Usage | None = None
+        control.listeners.append(self._on_change)
+
+    @property
+    def planned(self) -> int:
+        """Requests of the plan; of a cycled one, those that were due so far."""
+        return len(self._share.requests) if self._share.duration_s is None else self._started + self._missed
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences for the result."""
+        if not self._unresponsive:
+            return ()
+        return (f"{self._unresponsive} requests were cut and not let go of by the target within {GIVE_UP_S:g} s.",)
+
+    @property
+    def usage(self) -> Usage | None:
+        """What sending has cost so far; None before the release."""
+        if self._usage is None and self._released is not None:
+            cpu, wall = self._released
+            return Usage(time.process_time() - cpu, time.monotonic() - wall)
+        return self._usage
+
+    async def warm_up(self) -> tuple[str, ...]:
+        """Send the warm-up requests, `concurrency` at once, and measure nothing; return sentences about failures."""
+        unmeasured = Recorder(None, self._clock, self._share.timeout_s)
+        waiting = iter(self._share.warmup)
+
+        async def slot() -> None:
+            while not self._control.is_stopping and (request := next(waiting, None)) is not None:
+                await self._perform(self._session(unmeasured, request, self._clock()))
+
+        cap = min(self._share.concurrency, self._share.max_in_flight or self._share.concurrency)
+        for _ in range(min(cap, len(self._share.warmup))):
+            self._spawn(slot())
+        await self._all_ended()
+        failed = unmeasured.tally.failed
+        if not failed:
+            return ()
+        return (f"{failed} of {len(self._share.warmup)} warm-up requests failed: {unmeasured.last_error}",)
+
+    async def run(self, start_ns: int | None = None) -> None:
+        """Release the load at `start_ns` (None: now) and return when the last request has ended."""
+        while start_ns is not None and self._clock() < start_ns:
+            await self._pacer.wait(start_ns)
+        start_ns = self._clock() if start_ns is None else start_ns
+        self._released = (time.process_time(), time.monotonic())
+        self._recorder.release(start_ns)
+        if self._share.duration_s is not None:
+            self._duration = self._loop.call_later(self._share.duration_s, self._control.stop, EndedBy.DURATION)
+        if self._share.is_closed:
+            self._send_when_free(start_ns)
+        else:
+            await self._send_when_due(start_ns)
+        await self._all_ended()
+        self._usage = self.usage
+
+    def close(self) -> None:
+        """Give the timers back."""
+        self._control.listeners.remove(self._on_change)
+        for timer in (self._duration, self._grace, self._patience):
+            if timer is not None:
+                timer.cancel()
+        self._pacer.close()
+
+    def _send_when_free(self, start_ns: int) -> None:
+        waiting = self._share.sequence()
+
+        async def slot() -> None:
+            free_ns = start_ns
+            while not self._control.is_stopping and (request := next(waiting, None)) is not None:
+                self._started += 1
+                await self._perform(self._session(self._recorder, request, free_ns))
+                free_ns = self._clock()
+
+        slots = self._share.concurrency
+        if self._share.duration_s is None:
+            slots = min(slots, len(self._share.requests))
+        for _ in range(slots):
+            self._spawn(slot())
+
+    async def _send_when_due(self, start_ns: int) -> None:
+        limit = self._share.max_in_flight
+        for request in self._share.sequence():
+            due_ns = start_ns + round((request.due_s or 0.0) * 1e9)
+            while not self._control.is_stopping:
+                if self._clock() < due_ns:
+                    await self._pacer.wait(due_ns)
+                elif limit is not None and len(self._live) >= limit:
+                    await self._pacer.wait(None)
+                else:
+                    break
+            if self._control.is_stopping:
+                break
+            self._started += 1
+            self._spawn(self._perform(self._session(self._recorder, request, due_ns)))
+        self._missed = self._due_but_not_sent(start_ns)
+
+    def _due_but_not_sent(self, start_ns: int) -> int:
+        """Return how many requests of a cycled schedule a cap had held back when sending ended."""
+        if self._share.duration_s is None or self._share.period_s == 0:
+            return 0
+        over_s = (self._clock() - start_ns) / 1e9
+        due = 0
+        for request in self._share.sequence():
+            if (request.due_s or 0.0) > over_s:
+                break
+            due += 1
+        return max(due - self._started, 0)
+
+    def _session(self, recorder: Recorder, request: PlannedRequest, due_ns: int) -> Session:
+        session = recorder.session(request, due_ns)
+        self._live.add(session)
+        return session
+
+    async def _perform(self, session: Session) -> None:
+        problem: Exception | None = None
+        try:
+            await self._target.perform(session.request, session)
+            if not session.is_ended:
+                problem = RuntimeError(f"the target left request {session.request.index} without an end")
+        except Exception as error:
+            problem = error
+        finally:
+            self._live.discard(session)
+            if not session.is_ended:
+                session.end(Outcome.ABORTED, self._clock(), error=str(problem or "the target did not let go of it"))
+            if self._share.max_in_flight is not None:
+                self._pacer.wake()
+        if problem is not None:
+            self._control.abort(EndedBy.TARGET if isinstance(problem, TargetError) else EndedBy.BUG, problem)
+        elif self._share.max_errors is not None and self._recorder.tally.failed > self._share.max_errors:
+            self._control.stop(EndedBy.ERRORS)
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._task_done)
+
+    def _task_done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and isinstance(error := task.exception(), Exception):
+            self._control.abort(EndedBy.BUG, error)
+
+    async def _all_ended(self) -> None:
+        while self._tasks:
+            await asyncio.wait(tuple(self._tasks))
+
+    def _on_change(self) -> None:
+        self._pacer.wake()
+        if self._control.is_aborting or self._released is None:
+            self._cut_all()
+        elif self._grace is None:
+            self._grace = self._loop.call_later(self._share.grace_s, self._cut_all)
+
+    def _cut_all(self) -> None:
+        for session in tuple(self._live):
+            session.cut(Outcome.ABORTED)
+        if self._patience is None:
+            self._patience = self._loop.call_later(GIVE_UP_S, self._give_up)
+
+    def _give_up(self) -> None:
+        self._unresponsive += len(self._live)
+        for task in tuple(self._tasks):
+            task.cancel()

@@ -1,0 +1,240 @@
+"""The run process: `python -m lmtui.runner.process RUN_DIRECTORY [NOTE]...` performs one run and writes its directory.
+
+Whoever starts it has made the directory with its config, and has put the run's log behind stdout and stderr.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from lmtui.errors import INTERRUPTED
+from lmtui.runner import machine
+from lmtui.runner.heart import Heart
+from lmtui.runner.rundir import Counts, RunDirectory, Status
+from lmtui.runner.verdict import Stopped, Verdict, of_error, of_load, of_result
+
+if TYPE_CHECKING:
+    from lmtui.config.model import Config
+    from lmtui.runner.load import Control
+    from lmtui.targets.base import Target, TargetInfo
+    from lmtui.workload.plan import Plan
+
+CLOSE_S = 30.0
+"""A target has this long to give everything back; then the process ends without it."""
+BLOCKED_S = 10.0
+"""A load of an engine has this long to hear of a stop; then the process ends without it."""
+
+
+class RunProcess:
+    """One run, from its config to its summary."""
+
+    def __init__(self, run: RunDirectory, notes: Sequence[str]) -> None:
+        self._run = run
+        self._stops = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._opening: asyncio.Future[TargetInfo] | None = None
+        self._control: Control | None = None
+        self._is_over = False
+        self._heart = Heart(
+            run,
+            Status(
+                run_id=run.run_id,
+                name=run.run_id,
+                phase="queued",
+                pid=os.getpid(),
+                pid_started=machine.process_started(os.getpid()),
+                host=machine.host(),
+                boot_id=machine.boot_id(),
+                heartbeat=time.time(),
+                started_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+                notes=tuple(notes),
+            ),
+        )
+
+    def main(self) -> int:
+        """Do the run and return the exit code."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._on_signal)
+        self._heart.start()
+        try:
+            verdict = self._perform()
+        except BaseException as error:  # also an engine's SystemExit, or a cancel that nobody here asked for
+            verdict = self._conclude(of_error(error, self._run.log_path))
+        self._finish(verdict)
+        return verdict.exit_code
+
+    def _perform(self) -> Verdict:
+        config = self._run.config()
+        kind, model = config.target.kind, config.target.model
+        self._heart.set(name=config.name, target_kind=kind, target_model=model, target={"kind": kind, "model": model})
+        from lmtui.workload.draw import draw
+
+        self._check_stop()
+        plan = draw(config, self._progress)
+        self._note(plan.notes)
+        planned = len(plan.requests) if config.load.duration_s is None else 0
+        self._heart.counts = partial(Counts, planned=planned)
+        loop = _new_loop(config)
+        asyncio.set_event_loop(loop)
+        self._loop = loop
+        try:
+            return loop.run_until_complete(self._measure(config, plan))
+        finally:
+            self._loop = None
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.close()
+
+    async def _measure(self, config: Config, plan: Plan) -> Verdict:
+        """Open, send, conclude, and only then close: what was measured is safe before an engine is torn down."""
+        from lmtui.targets.build import build
+
+        self._heart.set(phase="loading", message="")
+        target = build(config)
+        await self._open(target, config)
+        try:
+            verdict = await self._send(target, config, plan)
+        except Exception as error:
+            verdict = of_error(error, self._run.log_path)
+        verdict = self._conclude(verdict)
+        self._heart.within(CLOSE_S, partial(self._exit_now, verdict))
+        try:
+            await target.close()
+        except Exception:
+            traceback.print_exc()
+        self._heart.in_time()
+        return verdict
+
+    async def _open(self, target: Target, config: Config) -> None:
+        """Open the target; a stop cancels it."""
+        self._opening = asyncio.ensure_future(target.open(lambda line: self._progress(line, None)))
+        try:
+            self._check_stop()
+            info = await self._opening
+        except asyncio.CancelledError:
+            self._check_stop()
+            raise
+        finally:
+            self._opening.cancel()
+            self._opening = None
+            self._heart.in_time()
+        self._heart.set(
+            message="",
+            target_model=info.model,
+            target={
+                "kind": config.target.kind,
+                "model": info.model,
+                "base_url": config.target.base_url,
+                "versions": dict(info.versions),
+                "limits": dict(info.limits),
+                "dropped_fields": list(info.dropped_fields),
+            },
+            simulated=info.simulated,
+            environment=machine.environment(),
+        )
+        self._note(info.notes)
+
+    async def _send(self, target: Target, config: Config, plan: Plan) -> Verdict:
+        from lmtui.runner.load import Control
+        from lmtui.runner.sender import LocalSender
+        from lmtui.runner.share import whole
+
+        control = Control()
+        sender = LocalSender(target, whole(plan, config), self._run, control)
+        self._heart.counts = sender.counts
+        self._heart.problem = sender.problem
+        self._control = control
+        self._check_stop()
+        self._heart.set(phase="warming", message="")
+        await sender.warm_up()
+        if not control.is_stopping:
+            self._heart.set(phase="running", running_since=time.time())
+            control.listeners.append(partial(self._heart.set, phase="draining"))
+            await sender.run()
+        self._note(sender.notes)
+        return of_load(control, sender.last_error(), config, self._run.log_path)
+
+    def _conclude(self, verdict: Verdict) -> Verdict:
+        """Write the summary and the row; return what the run comes to."""
+        from lmtui.runner.conclude import conclude
+
+        self._is_over = True
+        self._heart.in_time()
+        self._heart.set(message="summarising")
+        if not self._heart.status.environment:
+            self._heart.set(environment=machine.environment())
+        try:
+            result = conclude(self._run, self._heart.status, verdict.phase)
+            config = self._run.config()
+        except Exception as error:
+            return verdict.and_not_kept(of_error(error, self._run.log_path))
+        return of_result(verdict, result, config)
+
+    def _finish(self, verdict: Verdict) -> None:
+        self._heart.problem = str
+        self._heart.set(phase=verdict.phase, message=verdict.message, exit_code=verdict.exit_code)
+        self._heart.stop()
+
+    def _exit_now(self, verdict: Verdict | None) -> None:
+        """End the process from the heart's thread: the main thread hangs in something that cannot be told to stop."""
+        if verdict is None:
+            verdict = self._conclude(Verdict("stopped", "stopped while loading", INTERRUPTED))
+        self._finish(verdict)
+        if os.getpgrp() == os.getpid():
+            os.killpg(0, signal.SIGKILL)  # what an engine started goes with it
+        os._exit(verdict.exit_code)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        """Stop at the first signal, abort at the second; whatever is busy hears of it as soon as it can."""
+        if self._is_over:
+            return
+        self._stops += 1
+        loop, control = self._loop, self._control
+        if loop is not None and control is not None:
+            loop.call_soon_threadsafe(control.stop if self._stops == 1 else control.abort)
+            return
+        if loop is not None and self._opening is not None:
+            loop.call_soon_threadsafe(self._opening.cancel)
+        self._heart.within(BLOCKED_S if self._stops == 1 else 0.0, partial(self._exit_now, None))
+
+    def _check_stop(self) -> None:
+        if self._stops:
+            raise Stopped
+
+    def _progress(self, line: str, share: float | None) -> None:
+        self._check_stop()
+        self._heart.set(message=line if share is None else f"{line} {share:.0%}")
+
+    def _note(self, notes: Sequence[str]) -> None:
+        if notes:
+            self._heart.set(notes=(*self._heart.status.notes, *notes))
+
+
+def _new_loop(config: Config) -> asyncio.AbstractEventLoop:
+    if config.target.kind == "simulated" and config.target.clock == "virtual":
+        from lmtui.targets.virtual import VirtualLoop
+
+        return VirtualLoop()
+    if config.request.uvloop:
+        import uvloop
+
+        return uvloop.new_event_loop()
+    return asyncio.new_event_loop()
+
+
+def main() -> int:
+    """Run the directory named on the command line."""
+    return RunProcess(RunDirectory(Path(sys.argv[1])), sys.argv[2:]).main()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,135 @@
+"""All runs: list, find, stop, and settle those whose process is gone."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+
+import msgspec
+
+from lmtui import paths
+from lmtui.errors import LmtuiError, RunNotFoundError
+from lmtui.runner import machine
+from lmtui.runner.rundir import RunDirectory, Status
+
+START_S = 60.0
+"""A directory without a status is a start that failed when it is older than this."""
+MOST_NAMED = 5
+
+
+def all_runs() -> list[RunDirectory]:
+    """Return every run directory, newest first."""
+    found = [RunDirectory(path) for path in paths.runs().iterdir() if path.is_dir() and not path.name.startswith(".")]
+    return sorted(found, key=lambda run: (run.run_id[:16], _made_ns(run)), reverse=True)
+
+
+def find(name: str) -> RunDirectory:
+    """Return the run that `name` means: a run_id, a unique prefix of one, or `last`.
+
+    Raises:
+        RunNotFoundError: No run, or more than one, answers to it.
+    """
+    runs = all_runs()
+    if not runs:
+        raise RunNotFoundError(f"there is no run {name}: there are no runs yet; `lmtui run quickstart` makes one")
+    if name == "last":
+        return runs[0]
+    matching = [run for run in runs if name and run.run_id.startswith(name)]
+    exact = [run for run in matching if run.run_id == name]
+    if len(exact or matching) == 1:
+        return (exact or matching)[0]
+    if not matching:
+        raise RunNotFoundError(f"no run has the id {name} or begins with it; `lmtui runs` lists them")
+    named = ", ".join(run.run_id for run in matching[:MOST_NAMED]) + (", ..." if len(matching) > MOST_NAMED else "")
+    raise RunNotFoundError(f"{len(matching)} runs begin with {name}: {named}; give more of the id")
+
+
+def current(run: RunDirectory) -> Status:
+    """Return a run's status as it is now; a run that is lost is settled first."""
+    status = run.status()
+    if status is None:
+        return _without_status(run)
+    return settle(run) if status.is_lost and not status.is_final else status
+
+
+def stop(run: RunDirectory, abort: bool = False) -> None:
+    """Ask a run to stop: send nothing more, drain, summarise. `abort`: cut what is in flight at once.
+
+    Nothing happens to a run that has ended.
+
+    Raises:
+        LmtuiError: It runs on another machine.
+    """
+    status = run.status()
+    if status is None or status.is_final:
+        return
+    if not status.is_here:
+        raise LmtuiError(f"{run.run_id} runs on host {status.host}: stop it there with `lmtui stop {run.run_id}`")
+    # One signal stops and a second one aborts; two of one kind could arrive as one.
+    for number in (signal.SIGTERM, signal.SIGINT)[: 2 if abort else 1]:
+        _send(status, number)
+
+
+def settle(run: RunDirectory) -> Status:
+    """Conclude a lost run: summarise what it wrote, append its row (once, whoever asks), mark it `lost`.
+
+    Returns:
+        Its final status; that of a run that is not lost as it is.
+    """
+    from lmtui.runner.conclude import conclude
+
+    status = run.status()
+    if status is None:
+        return _without_status(run)
+    if status.is_final or not status.is_lost:
+        return status
+    message = f"the run process is gone ({status.message or status.phase}); what it wrote is kept"
+    if not status.is_here:
+        message = f"host {status.host} has not been heard of for a while; what the run wrote is kept"
+    phase = "lost"
+    try:
+        result = conclude(run, status, "lost")
+        if result.phase != "lost":  # it died after its own summary
+            phase, message = result.phase, status.message
+    except LmtuiError as error:
+        message = f"the run process is gone, and what it wrote cannot be summarised: {error}"
+    status = msgspec.structs.replace(status, phase=phase, message=message)
+    run.write_status(status)
+    return status
+
+
+def _send(status: Status, number: signal.Signals) -> None:
+    """Signal the run process, and only it: its number may belong to another process by now."""
+    with contextlib.suppress(ProcessLookupError):
+        fd = os.pidfd_open(status.pid)
+        try:
+            if machine.process_started(status.pid) == status.pid_started:
+                signal.pidfd_send_signal(fd, number)
+        finally:
+            os.close(fd)
+
+
+def _without_status(run: RunDirectory) -> Status:
+    made_ns = _made_ns(run)
+    is_young = time.time() - made_ns / 1e9 < START_S
+    return Status(
+        run_id=run.run_id,
+        name=run.run_id,
+        phase="queued" if is_young else "failed",
+        pid=0,
+        pid_started=None,
+        host=machine.host(),
+        boot_id=machine.boot_id(),
+        heartbeat=made_ns / 1e9,
+        started_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(made_ns / 1e9)),
+        message="" if is_young else "the run process never started",
+    )
+
+
+def _made_ns(run: RunDirectory) -> int:
+    for path in (run.config_path, run.path):
+        with contextlib.suppress(OSError):
+            return path.stat().st_mtime_ns
+    return 0

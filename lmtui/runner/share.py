@@ -1,0 +1,121 @@
+"""A share: all that one load worker needs to know of plan and config, small enough to go through a pipe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import TYPE_CHECKING
+
+from lmtui.errors import ConfigError
+from lmtui.workload.plan import Plan, PlannedRequest
+
+if TYPE_CHECKING:
+    from lmtui.config.model import Config
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Share:
+    """What one load worker sends, and how. With one worker it is the whole plan.
+
+    Attributes:
+        requests: Its requests, in the order they are sent: those of the plan whose index is `first` modulo `stride`.
+        warmup: Requests to send before the start, not measured.
+        is_closed: Whether a request goes when a slot is free; else each goes when it is due.
+        concurrency: Slots of a closed load; also how many warm-up requests go at once.
+        max_in_flight: Most requests in flight of an open load; None: no limit.
+        duration_s: End sending after this time and cycle the requests until then; None: send each once.
+        period_s: How long one pass of a cycled open load takes.
+        grace_s: How long requests in flight may go on after a stop.
+        timeout_s: Time limit of a request from when it was sent; None: no limit.
+        max_errors: Stop when more requests than this have failed; None: no limit.
+        first, stride: The indexes of its requests: first, first + stride, ...
+    """
+
+    requests: tuple[PlannedRequest, ...]
+    warmup: tuple[PlannedRequest, ...]
+    is_closed: bool
+    concurrency: int
+    max_in_flight: int | None
+    duration_s: float | None
+    period_s: float
+    grace_s: float
+    timeout_s: float | None
+    max_errors: int | None
+    first: int = 0
+    stride: int = 1
+
+    def sequence(self) -> Iterator[PlannedRequest]:
+        """Yield the requests in order; without end, under new indexes and due times, when they are cycled."""
+        yield from self.requests
+        if self.duration_s is None or not self.requests:
+            return
+        for turn in count(1):
+            for place, request in enumerate(self.requests):
+                yield replace(
+                    request,
+                    index=self.first + (turn * len(self.requests) + place) * self.stride,
+                    due_s=None if request.due_s is None else request.due_s + turn * self.period_s,
+                )
+
+
+def whole(plan: Plan, config: Config) -> Share:
+    """Return the share of a single worker.
+
+    Raises:
+        ConfigError: The load would never stop growing.
+    """
+    load = config.load
+    is_closed = load.mode == "closed"
+    period_s = _period_s(plan.requests)
+    if load.duration_s is not None and not is_closed and period_s == 0 and load.max_in_flight is None:
+        raise ConfigError(
+            f"load.duration_s = {load.duration_s:g} with load.rate = inf would send without end: "
+            "set load.rate or load.max_in_flight, or leave load.duration_s out"
+        )
+    return Share(
+        requests=plan.requests,
+        warmup=plan.warmup,
+        is_closed=is_closed,
+        concurrency=load.concurrency,
+        max_in_flight=None if is_closed else load.max_in_flight,
+        duration_s=load.duration_s,
+        period_s=period_s,
+        grace_s=config.limits.grace_s,
+        timeout_s=config.target.timeout_s,
+        max_errors=config.limits.max_errors,
+    )
+
+
+def split(share: Share, workers: int) -> list[Share]:
+    """Divide a share: request i goes to worker i modulo `workers`, slots are spread evenly.
+
+    The limit on errors stays with whoever sees the sum. There are at most as many parts as slots or requests.
+    """
+    slots = share.concurrency if share.is_closed else share.max_in_flight or workers
+    workers = max(1, min(workers, slots, len(share.requests)))
+    return [
+        replace(
+            share,
+            requests=share.requests[k::workers],
+            warmup=share.warmup[k::workers],
+            concurrency=max(1, _part(share.concurrency, k, workers)),
+            max_in_flight=None if share.max_in_flight is None else _part(share.max_in_flight, k, workers),
+            max_errors=None,
+            first=k,
+            stride=workers,
+        )
+        for k in range(workers)
+    ]
+
+
+def _part(total: int, k: int, workers: int) -> int:
+    return total // workers + (k < total % workers)
+
+
+def _period_s(requests: tuple[PlannedRequest, ...]) -> float:
+    """Return how long one pass of the schedule takes: to the last due time and one mean gap more."""
+    last = requests[-1].due_s if requests else None
+    if not last:
+        return 0.0
+    return last * len(requests) / (len(requests) - 1)

@@ -1,0 +1,101 @@
+"""Starting a run: its directory, and its process in a session of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lmtui.errors import ConfigError, LmtuiError
+from lmtui.runner import machine
+from lmtui.runner.rundir import RunDirectory, Status
+
+if TYPE_CHECKING:
+    from lmtui.config.model import Config
+
+POLL_S = 0.005
+START_S = 60.0
+
+
+def start(config: Config, notes: Sequence[str] = ()) -> RunDirectory:
+    """Start a run and return its directory as soon as the run process has written its status.
+
+    The process is the leader of a session of its own, so that no terminal's end reaches it; what it and native code in
+    it print goes to the run's log; it reads nothing.
+
+    Args:
+        config: What to run.
+        notes: Sentences about what was done on the user's behalf so far; the result keeps them.
+
+    Raises:
+        ConfigError: `target.python` is set.
+        LmtuiError: The process ended at once; the text has the end of its log.
+    """
+    if config.target.python is not None:
+        raise ConfigError(
+            f"target.python = {config.target.python!r}: another interpreter for the run is not built yet; leave it out"
+        )
+    run = RunDirectory.create(config)
+    environment = {**os.environ, **config.target.env, "PYTHONUNBUFFERED": "1"}
+    log = os.open(run.log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        process = subprocess.Popen(
+            [sys.executable, *_safe_path(), "-m", "lmtui.runner.process", str(run.path), *notes],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            env=environment,
+        )
+    finally:
+        os.close(log)
+    _wait_for_status(run, process, config)
+    return run
+
+
+def _wait_for_status(run: RunDirectory, process: subprocess.Popen[bytes], config: Config) -> None:
+    deadline = time.monotonic() + START_S
+    while not run.status_path.exists():
+        if process.poll() is not None or time.monotonic() > deadline:
+            tail = run.log_tail().strip() or "nothing was printed"
+            message = f"the run process did not start (exit code {process.returncode})"
+            _mark_failed(run, process.pid, config, message)
+            raise LmtuiError(f"{message}; the end of {run.log_path}:\n{tail}")
+        time.sleep(POLL_S)
+    # Whoever started the run may live long after it: without this its process would stay as a zombie.
+    threading.Thread(target=process.wait, name=f"reaper of {run.run_id}", daemon=True).start()
+
+
+def _safe_path() -> list[str]:
+    """Return the option that keeps Python from importing from the working folder, unless this process does so, too.
+
+    Who measures from a checkout of an engine's source means the installed engine, as this process would find it.
+    """
+    if sys.version_info < (3, 11) or {"", str(Path.cwd())} & set(sys.path):
+        return []
+    return ["-P"]
+
+
+def _mark_failed(run: RunDirectory, pid: int, config: Config, message: str) -> None:
+    now = time.time()
+    run.write_status(
+        Status(
+            run_id=run.run_id,
+            name=config.name,
+            phase="failed",
+            pid=pid,
+            pid_started=None,
+            host=machine.host(),
+            boot_id=machine.boot_id(),
+            heartbeat=now,
+            started_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now)),
+            message=message,
+            target_kind=config.target.kind,
+            exit_code=1,
+        )
+    )
