@@ -46,8 +46,10 @@ def _quoted(cell: str) -> str:
     return cell
 
 
-def scan(text: str, width: int | None = None) -> list[Record]:
+def scan(text: str, width: int | None = None, *, any_width: bool = False) -> list[Record]:
     """Return every record of `text`; those without `width` cells (None: as many as the first has) have cells None.
+
+    With `any_width` records of every width are good.
 
     A line that opens a quote which is never closed, or closed so that the width is wrong, is one bad record, and
     reading goes on with the line after it. Blank lines are none.
@@ -59,11 +61,11 @@ def scan(text: str, width: int | None = None) -> list[Record]:
     has_nul = "\0" in text
     if has_nul:
         lines = [line.replace("\0", _NUL_STAND_IN) for line in lines]
-    records = _scan_clean(lines, width) or _scan_lines(lines, width)
+    records = _scan_clean(lines, width, any_width) or _scan_lines(lines, width, any_width)
     return [_with_nul(record) for record in records] if has_nul else records
 
 
-def _scan_clean(lines: Sequence[str], width: int | None) -> list[Record] | None:
+def _scan_clean(lines: Sequence[str], width: int | None, any_width: bool) -> list[Record] | None:
     """Return the records of lines that are all well; None when any is not."""
     records = []
     reader = csv.reader(lines, strict=True)
@@ -72,7 +74,7 @@ def _scan_clean(lines: Sequence[str], width: int | None) -> list[Record] | None:
         for cells in reader:
             if cells:
                 width = len(cells) if width is None else width
-                if len(cells) != width:
+                if len(cells) != width and not any_width:
                     return None
                 raw = lines[at] if reader.line_num == at + 1 else "".join(lines[at : reader.line_num])
                 records.append(Record(at + 1, raw, cells))
@@ -82,7 +84,7 @@ def _scan_clean(lines: Sequence[str], width: int | None) -> list[Record] | None:
     return records
 
 
-def _scan_lines(lines: Sequence[str], width: int | None) -> list[Record]:
+def _scan_lines(lines: Sequence[str], width: int | None, any_width: bool) -> list[Record]:
     """Return the records of lines of which some are bad, one attempt per line."""
     records = []
     at = 0
@@ -97,7 +99,7 @@ def _scan_lines(lines: Sequence[str], width: int | None) -> list[Record]:
             cells = None
         if cells is not None and width is None:
             width = len(cells)
-        if cells is None or len(cells) != width:
+        if cells is None or (len(cells) != width and not any_width):
             records.append(Record(at + 1, lines[at], None))
             at += 1
         else:

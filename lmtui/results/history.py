@@ -11,7 +11,7 @@ import contextlib
 import csv
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from lmtui.errors import LmtuiError
 from lmtui.metrics.result import Result
 from lmtui.results import columns
 from lmtui.results.csvtext import Record, completion, encode, scan
+from lmtui.results.importer import read_script_csv
 from lmtui.results.lock import locked
 from lmtui.results.rows import Row
 
@@ -106,6 +107,17 @@ def append_new(path: Path, rows: Iterable[Mapping[str, str]]) -> int:
         if new:
             _append(path, new)
     return len(new)
+
+
+def import_csv(path: Path, history: Path, report: Callable[[str], None] | None = None) -> int:
+    """Append the rows of a CSV that LMDeploy's scripts wrote, without those that are there; return how many.
+
+    `report` takes a sentence for each line that is no row; without it such a line is an error and nothing is imported.
+
+    Raises:
+        LmtuiError: The file cannot be read, is none of the scripts', or has a bad line that nothing takes.
+    """
+    return append_new(history, read_script_csv(path, report).rows)
 
 
 def _is_ours(header: Sequence[str]) -> bool:
