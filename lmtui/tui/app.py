@@ -1,0 +1,267 @@
+"""The application: opens screens and starts runs at their request. It wires; it computes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import locale
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on, work
+from textual.app import App, SystemCommand
+from textual.binding import BindingType
+from textual.screen import Screen
+
+from lmtui import paths
+from lmtui.errors import LmtuiError
+from lmtui.tui import clipboard, keys, messages
+from lmtui.tui.ascii_filter import AsciiFilter, AsciiScrollBar
+from lmtui.tui.screens.configs import ConfigsScreen
+from lmtui.tui.screens.dialogs import Answer, Ask
+from lmtui.tui.screens.help import HelpScreen
+
+if TYPE_CHECKING:
+    from lmtui.config.model import Config
+    from lmtui.runner.rundir import RunDirectory
+
+TERMINAL_CHECK_S = 2.0
+
+
+class LmtuiApp(App[None]):
+    """Configs, form, live, results, details: one stack of screens above the configs."""
+
+    TITLE = "lmtui"
+    CSS_PATH = "lmtui.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = keys.bindings("app")
+    ENABLE_COMMAND_PALETTE = True
+    COMMAND_PALETTE_BINDING = "ctrl+p"
+
+    def __init__(self, attach: str | None = None, *, ascii_only: bool = False) -> None:
+        super().__init__()
+        self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide"), (160, "-very-wide")]
+        self.VERTICAL_BREAKPOINTS = [(0, "-short"), (32, "-tall")]
+        self._attached_run = attach
+        self.ascii_only = ascii_only
+        self.last_run: RunDirectory | None = None
+        """The run that was started or watched last."""
+        self._started: list[RunDirectory] = []
+
+    def get_line_filters(self) -> Sequence[object]:  # type: ignore[override]
+        """Add the one that leaves nothing but ASCII, when that is asked for."""
+        filters = list(super().get_line_filters())
+        return [AsciiFilter(), *filters] if self.ascii_only else filters
+
+    def on_mount(self) -> None:
+        """Open the first screen."""
+        if self.ascii_only:
+            self.add_class("-ascii")
+            AsciiScrollBar.install()
+        self.push_screen(ConfigsScreen())
+        if not self.is_headless:
+            self.set_interval(TERMINAL_CHECK_S, self._leave_a_lost_terminal)
+        if self._attached_run is not None:
+            self._replay(self._attached_run)
+
+    def _leave_a_lost_terminal(self) -> None:
+        """End when nobody can see this any more; runs go on, they are processes of their own."""
+        try:
+            os.get_terminal_size(sys.__stdin__.fileno() if sys.__stdin__ else 0)
+        except OSError:
+            self.exit()
+
+    def _fatal_error(self) -> None:
+        """End at a bug. `run` raises it again once the terminal is usable; nothing is printed over the screen."""
+        self._close_messages_no_wait()
+
+    @property
+    def bug(self) -> BaseException | None:
+        """The bug that ended the application."""
+        return self._exception
+
+    def say(self, error: LmtuiError | str, *, title: str = "") -> None:
+        """Show a sentence to the user; it is never read as markup."""
+        self.notify(
+            str(error),
+            title=title,
+            severity="error" if isinstance(error, LmtuiError) else "information",
+            markup=False,
+            timeout=8,
+        )
+
+    # What screens ask for
+
+    @on(messages.FormWanted)
+    def _open_form(self, message: messages.FormWanted) -> None:
+        from lmtui.tui.screens.form import FormScreen
+
+        self.push_screen(FormScreen(message.document, message.saved_as))
+
+    @on(messages.HistoryWanted)
+    def _open_results(self) -> None:
+        from lmtui.tui.screens.results import ResultsScreen
+
+        self.push_screen(ResultsScreen())
+
+    @on(messages.DetailsWanted)
+    def _open_details(self, message: messages.DetailsWanted) -> None:
+        from lmtui.tui.screens.details import DetailsScreen
+
+        self.push_screen(DetailsScreen(message.run_id, message.row))
+
+    @on(messages.WatchWanted)
+    def _open_live(self, message: messages.WatchWanted) -> None:
+        self.watch_run(message.run)
+
+    @on(messages.ReplayWanted)
+    def _on_replay(self, message: messages.ReplayWanted) -> None:
+        self._replay(message.run_id)
+
+    @on(messages.RunWanted)
+    def _on_run(self, message: messages.RunWanted) -> None:
+        self._start(message.config, message.notes)
+
+    @on(messages.AgainWanted)
+    def _on_again(self, message: messages.AgainWanted) -> None:
+        self._again(message.run_id)
+
+    @on(messages.CopyWanted)
+    def _on_copy(self, message: messages.CopyWanted) -> None:
+        self.copy_to_clipboard(message.text)
+        file = clipboard.write(message.text, message.file_name)
+        self.say(f"Copied. Also in {file}" + clipboard.hint(), title="Copied")
+
+    def watch_run(self, run: RunDirectory) -> None:
+        """Show a run in the live screen."""
+        from lmtui.tui.feed import Feed
+        from lmtui.tui.screens.live import LiveScreen
+
+        self.last_run = run
+        if isinstance(self.screen, LiveScreen):
+            self.pop_screen()
+        self.push_screen(LiveScreen(Feed(run)))
+
+    @work(exclusive=True, group="start")
+    async def _start(self, config: Config, notes: Sequence[str]) -> None:
+        from lmtui.runner import spawn
+
+        self.say(f"Starting {config.name} …")
+        try:
+            run = await asyncio.to_thread(spawn.start, config, notes)
+        except LmtuiError as error:
+            self.say(error, title="Not started")
+            return
+        self._started.append(run)
+        self.clear_notifications()
+        self.watch_run(run)
+
+    @work(exclusive=True, group="start")
+    async def _again(self, run_id: str) -> None:
+        from lmtui.runner import runs
+
+        try:
+            config = await asyncio.to_thread(lambda: runs.find(run_id).config())
+        except LmtuiError as error:
+            self.say(error, title="Cannot run again")
+            return
+        self._start(config, ())
+
+    @work(group="replay")
+    async def _replay(self, run_id: str) -> None:
+        from lmtui.runner import runs
+
+        try:
+            run = await asyncio.to_thread(runs.find, run_id)
+        except LmtuiError as error:
+            self.say(error, title="Cannot show it")
+            return
+        self.watch_run(run)
+
+    # Keys that work everywhere
+
+    def action_help(self) -> None:
+        """Show every key, those of this screen first."""
+        if not self.screen.is_modal:
+            self.push_screen(HelpScreen(getattr(self.screen, "PLACE", "app")))
+
+    @work(exclusive=True, group="leave")
+    async def action_leave(self) -> None:
+        """Quit; with a run that was started here and is live, ask what becomes of it."""
+        live = await asyncio.to_thread(self._live_started)
+        if not live:
+            self.exit()
+            return
+        names = ", ".join(run.run_id for run in live)
+        answer = await self.push_screen_wait(
+            Ask(
+                "A run is live. What becomes of it?",
+                [
+                    Answer("l", "leave it running and quit", "leave"),
+                    Answer("s", "stop it, keep what it measured, and quit", "stop"),
+                    Answer("b", "abort it at once and quit", "abort"),
+                    Answer("n", "do not quit", "stay"),
+                ],
+                more=names,
+            )
+        )
+        if answer == "stay":
+            return
+        if answer != "leave":
+            from lmtui.runner import runs
+
+            for run in live:
+                await asyncio.to_thread(runs.stop, run, answer == "abort")
+        self.exit()
+
+    def _live_started(self) -> list[RunDirectory]:
+        from lmtui.runner import runs
+
+        return [run for run in self._started if not runs.current(run).is_final]
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """Offer the keys of the screen and the themes in the palette."""
+        place = getattr(screen, "PLACE", "")
+        for key in keys.of(place):
+            if key.place != "list":
+                yield SystemCommand(
+                    f"{key.label.capitalize()} ({key.display})", key.tooltip, lambda k=key: self._act(screen, k.action)
+                )
+        yield SystemCommand("Theme", "Choose the colours; ansi themes send the fewest bytes", self.action_change_theme)
+        yield SystemCommand("Quit (^q)", "Quit; asks what to do with a live run", self.action_leave)
+
+    @work
+    async def _act(self, screen: Screen[object], action: str) -> None:
+        await self.run_action(action, default_namespace=screen)
+
+
+def run(attach: str | None = None, ascii_only: bool = False, mouse: bool = True) -> int:
+    """Open the application; return the exit code once it is left.
+
+    Args:
+        attach: A run to show at once: a run_id, a unique beginning of one, or `last`.
+        ascii_only: Draw with ASCII alone; a locale without UTF-8 asks for it by itself.
+        mouse: Whether the mouse works here; without it the terminal's own selection does.
+    """
+    is_utf8 = locale.getpreferredencoding(do_setlocale=False).lower().replace("-", "") == "utf8"
+    app = LmtuiApp(attach, ascii_only=ascii_only or not is_utf8)
+    app.run(mouse=mouse)
+    if app.bug is not None:
+        raise app.bug
+    if app.last_run is not None:
+        print(_farewell(app.last_run))
+    return 0
+
+
+def _farewell(last: RunDirectory) -> str:
+    """Return the last run's summary and where its row went; of a live one, how to come back to it."""
+    result = last.result()
+    if result is None:
+        phase = last.phase()
+        return (
+            f"{last.run_id}: {phase}. `lmtui attach {last.run_id}` shows it, `lmtui stop {last.run_id}` ends it.\n"
+            f"log: {last.log_path}"
+        )
+    from lmtui.metrics.table import result_table
+
+    return f"{result_table(result)}\nkept as {result.run_id} in {paths.history()}"

@@ -1,0 +1,79 @@
+"""What screens ask the application for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lmtui.config.document import Document
+    from lmtui.config.model import Config
+    from lmtui.results.rows import Row
+    from lmtui.runner.rundir import RunDirectory
+
+
+class RunWanted(Message):
+    """Start a run of this config and show it."""
+
+    def __init__(self, config: Config, notes: Sequence[str] = ()) -> None:
+        super().__init__()
+        self.config = config
+        self.notes = tuple(notes)
+
+
+class AgainWanted(Message):
+    """Run once more what a run did: same config, same seed."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__()
+        self.run_id = run_id
+
+
+class WatchWanted(Message):
+    """Show a run, live or over, in the live screen."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        super().__init__()
+        self.run = run
+
+
+class ReplayWanted(Message):
+    """Show the run of this name in the live screen."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__()
+        self.run_id = run_id
+
+
+class FormWanted(Message):
+    """Edit a config; `saved_as` is the name of its file, None when it has none yet."""
+
+    def __init__(self, document: Document, saved_as: str | None) -> None:
+        super().__init__()
+        self.document = document
+        self.saved_as = saved_as
+
+
+class HistoryWanted(Message):
+    """Show the results of all runs."""
+
+
+class DetailsWanted(Message):
+    """Show every number of a row of the history, or of a run."""
+
+    def __init__(self, run_id: str, row: Row | None = None) -> None:
+        super().__init__()
+        self.run_id = run_id
+        self.row = row
+
+
+class CopyWanted(Message):
+    """Copy a text to the clipboard, and write it to a file of this name."""
+
+    def __init__(self, text: str, file_name: str) -> None:
+        super().__init__()
+        self.text = text
+        self.file_name = file_name

@@ -1,0 +1,1 @@
+"""One file per screen: a screen wires widgets and keys to the rooms below, and computes nothing."""

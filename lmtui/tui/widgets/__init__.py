@@ -1,0 +1,1 @@
+"""What screens are made of: widgets take what they show, send messages, and never read files."""

@@ -1,0 +1,127 @@
+"""A line chart that sends the terminal only the cells that changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.segment import Segment
+from textual import events
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.widget import Widget
+
+from lmtui.charts import line
+from lmtui.charts.ticks import window
+
+Painted = tuple[str, str]
+"""A row as its characters, and for each of them its style as one character: two strings that are compared."""
+
+
+class Chart(Widget):
+    """Lines over the time of a run. The time axis grows in steps, so that most cells stay as they are."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"chart--{name}" for name in line.STYLES}
+    DEFAULT_CSS = """
+    Chart {
+        height: 1fr;
+        & > .chart--axis { color: $text-disabled; }
+        & > .chart--label { color: $text-muted; }
+        & > .chart--limit { color: $text-warning; }
+        & > .chart--series-1 { color: $text-accent; }
+        & > .chart--series-2 { color: $text-error; }
+        & > .chart--series-3 { color: $text-success; }
+        & > .chart--series-4 { color: $text-secondary; }
+    }
+    """
+
+    def __init__(self, *, ascii_only: bool = False, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._ascii_only = ascii_only
+        self._series: Sequence[line.Series] = ()
+        self._limit: line.Limit | None = None
+        self._unit = ""
+        self._axis: line.Axis | None = None
+        self._end_s = 0.0
+        self._rows: list[line.Row] = []
+        self._painted: list[Painted] = []
+
+    def show(
+        self,
+        series: Sequence[line.Series],
+        *,
+        end_s: float,
+        unit: str,
+        limit: line.Limit | None = None,
+        new: bool = False,
+    ) -> None:
+        """Draw these lines.
+
+        Args:
+            series: Their x are seconds after the run's start.
+            end_s: How far the run is.
+            unit: The unit of the values, for the legend.
+            limit: The objective, drawn as a line.
+            new: Other numbers than before: the axis starts anew.
+        """
+        self._series, self._end_s, self._unit, self._limit = series, end_s, unit, limit
+        self._axis = line.fit(series, limit, None if new else self._axis)
+        self._draw()
+
+    def _draw(self) -> None:
+        width, height = self.size
+        rows = line.draw(
+            self._series,
+            width,
+            height,
+            axis=self._axis or line.Axis(),
+            x_range=(0.0, window(self._end_s)),
+            limit=self._limit,
+            unit=self._unit,
+            ascii_only=self._ascii_only,
+        )
+        painted = [_painted(row) for row in rows]
+        before, self._rows, self._painted = self._painted, rows, painted
+        if len(before) != len(painted):
+            self.refresh()
+            return
+        regions = [
+            Region(span[0], y, span[1] - span[0], 1)
+            for y, (old, new) in enumerate(zip(before, painted, strict=True))
+            if (span := _changed(old, new)) is not None
+        ]
+        if regions:
+            self.refresh(*regions)
+
+    def on_resize(self, _: events.Resize) -> None:
+        """Draw for the new size."""
+        self._painted = []
+        self._draw()
+
+    def render_line(self, y: int) -> Strip:
+        """Make one line of the screen; every segment has a style, which NO_COLOR needs."""
+        width = self.size.width
+        if y >= len(self._rows):
+            return Strip([Segment(" " * width, self.rich_style)], width)
+        segments = [
+            Segment(text, self.rich_style if key == "blank" else self.get_component_rich_style(f"chart--{key}"))
+            for text, key in self._rows[y]
+        ]
+        return Strip(segments, width)
+
+
+def _painted(row: line.Row) -> Painted:
+    return (
+        "".join(text for text, _ in row),
+        "".join(chr(line.STYLES.index(style)) * len(text) for text, style in row),
+    )
+
+
+def _changed(old: Painted, new: Painted) -> tuple[int, int] | None:
+    """Return the first and the end of the cells that differ; None when none does."""
+    if old == new:
+        return None
+    if len(old[0]) != len(new[0]):
+        return 0, len(new[0])
+    differ = [a != b or c != d for a, b, c, d in zip(old[0], new[0], old[1], new[1], strict=True)]
+    return differ.index(True), len(differ) - differ[::-1].index(True)

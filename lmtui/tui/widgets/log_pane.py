@@ -1,0 +1,74 @@
+"""The end of a log, following it; what it shows is never interpreted."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from itertools import islice
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from lmtui.tui.plain import cell, log_lines
+
+KEPT = 2000
+"""Lines that are kept; the whole log is in its file."""
+
+
+class LogPane(ScrollView, can_focus=True):
+    """The last KEPT lines. It follows the end until it is scrolled up, and again once it is scrolled down."""
+
+    DEFAULT_CSS = """
+    LogPane {
+        scrollbar-size-vertical: 1;
+        scrollbar-size-horizontal: 0;
+        overflow-x: auto;
+        overflow-y: auto;
+        color: $text-muted;
+        &:focus { color: $text; }
+    }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._lines: deque[str] = deque(maxlen=KEPT)
+        self._tail = ""
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines that are kept."""
+        return list(self._lines)
+
+    def write(self, text: str) -> None:
+        """Append text of the log; a last line without its end waits for the rest."""
+        whole, _, self._tail = (self._tail + text).rpartition("\n")
+        if whole or "\n" in text:
+            self.write_lines(log_lines(whole))
+
+    def write_lines(self, lines: Iterable[str]) -> None:
+        """Append whole lines that are safe to show."""
+        follows = self.scroll_offset.y >= self.max_scroll_y
+        before = len(self._lines)
+        new = list(lines)
+        self._lines.extend(new)
+        dropped = before + len(new) - len(self._lines)
+        width = max((cell_len(one) for one in new), default=0)
+        self.virtual_size = Size(max(self.virtual_size.width, width), len(self._lines))
+        if follows:
+            self.scroll_end(animate=False, immediate=True, x_axis=False)
+        elif dropped:
+            self.scroll_to(y=max(self.scroll_offset.y - dropped, 0), animate=False, immediate=True)
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """Make one line of the screen."""
+        width = self.size.width
+        left, top = self.scroll_offset
+        index = round(top) + y
+        text = next(islice(self._lines, index, index + 1), "") if index < len(self._lines) else ""
+        return Strip([Segment(cell(text, max(width + left, 0)), self.rich_style)], width + left).crop(
+            left, left + width
+        )
