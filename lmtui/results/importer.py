@@ -1,8 +1,9 @@
 """The CSVs that LMDeploy's scripts append → rows of the history.
 
 Known by their columns: the scripts for engines and the pipeline (`bs`, or `batch` in earlier versions), and the
-restful script (`request_rate`). Columns without a place in the history are kept as `imported.<column>`. One file may hold several headers, one after another, and rows of another script
-under a header that is not theirs: the scripts append whatever the file began with.
+restful script (`request_rate`). Columns without a place in the history are kept as `imported.<column>`. One file may
+hold several headers, one after another, and rows of another script under a header that is not theirs: the scripts
+append to whatever the file began with.
 """
 
 from __future__ import annotations
