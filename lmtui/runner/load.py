@@ -101,7 +101,12 @@ class Load:
     @property
     def planned(self) -> int:
         """Requests of the plan; of a cycled one, those that were due so far."""
-        return len(self._share.requests) if self._share.duration_s is None else self._started + self._missed
+        return self._started + self._missed if self._share.is_cycled else len(self._share.requests)
+
+    @property
+    def in_flight(self) -> int:
+        """Requests that have begun and not ended."""
+        return len(self._live)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -171,7 +176,7 @@ class Load:
                 free_ns = self._clock()
 
         slots = self._share.concurrency
-        if self._share.duration_s is None:
+        if not self._share.is_cycled:
             slots = min(slots, len(self._share.requests))
         for _ in range(slots):
             self._spawn(slot())
@@ -195,7 +200,7 @@ class Load:
 
     def _due_but_not_sent(self, start_ns: int) -> int:
         """Return how many requests of a cycled schedule a cap had held back when sending ended."""
-        if self._share.duration_s is None or self._share.period_s == 0:
+        if not self._share.is_cycled:
             return 0
         over_s = (self._clock() - start_ns) / 1e9
         due = 0

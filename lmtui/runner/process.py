@@ -26,8 +26,8 @@ from lmtui.runner.verdict import Stopped, Verdict, of_error, of_load, of_result
 if TYPE_CHECKING:
     from lmtui.config.model import Config
     from lmtui.runner.load import Control
+    from lmtui.runner.share import Share
     from lmtui.targets.base import Target, TargetInfo
-    from lmtui.workload.plan import Plan
 
 CLOSE_S = 30.0
 """A target has this long to give everything back; then the process ends without it."""
@@ -77,24 +77,25 @@ class RunProcess:
         config = self._run.config()
         kind, model = config.target.kind, config.target.model
         self._heart.set(name=config.name, target_kind=kind, target_model=model, target={"kind": kind, "model": model})
+        from lmtui.runner.share import whole
         from lmtui.workload.draw import draw
 
         self._check_stop()
         plan = draw(config, self._progress)
         self._note(plan.notes)
-        planned = len(plan.requests) if config.load.duration_s is None else 0
-        self._heart.counts = partial(Counts, planned=planned)
+        share = whole(plan, config)
+        self._heart.counts = partial(Counts, planned=0 if share.is_cycled else len(plan.requests))
         loop = _new_loop(config)
         asyncio.set_event_loop(loop)
         self._loop = loop
         try:
-            return loop.run_until_complete(self._measure(config, plan))
+            return loop.run_until_complete(self._measure(config, share))
         finally:
             self._loop = None
             loop.run_until_complete(loop.shutdown_asyncgens())
             loop.close()
 
-    async def _measure(self, config: Config, plan: Plan) -> Verdict:
+    async def _measure(self, config: Config, share: Share) -> Verdict:
         """Open, send, conclude, and only then close: what was measured is safe before an engine is torn down."""
         from lmtui.targets.build import build
 
@@ -102,7 +103,7 @@ class RunProcess:
         target = build(config)
         await self._open(target, config)
         try:
-            verdict = await self._send(target, config, plan)
+            verdict = await self._send(target, config, share)
         except Exception as error:
             verdict = of_error(error, self._run.log_path)
         verdict = self._conclude(verdict)
@@ -143,13 +144,12 @@ class RunProcess:
         )
         self._note(info.notes)
 
-    async def _send(self, target: Target, config: Config, plan: Plan) -> Verdict:
+    async def _send(self, target: Target, config: Config, share: Share) -> Verdict:
         from lmtui.runner.load import Control
         from lmtui.runner.sender import LocalSender
-        from lmtui.runner.share import whole
 
         control = Control()
-        sender = LocalSender(target, whole(plan, config), self._run, control)
+        sender = LocalSender(target, share, self._run, control)
         self._heart.counts = sender.counts
         self._heart.problem = sender.problem
         self._control = control

@@ -22,14 +22,13 @@ SELF_REPORT_EVERY = 5
 
 @dataclass(slots=True)
 class Tally:
-    """Requests so far: sent, over (done), and how they ended. `aborted` counts those that the run's end cut."""
+    """Requests so far: sent, over (done), and how they ended; what is missing to `done` was cut by the run's end."""
 
     sent: int = 0
     done: int = 0
     ok: int = 0
     failed: int = 0
     cancelled: int = 0
-    aborted: int = 0
 
 
 class Session:
@@ -137,6 +136,8 @@ class Session:
         )
         if not self._is_sent:
             self._put_sent(UNKNOWN)
+            if outcome is Outcome.ABORTED:
+                outcome = Outcome.DROPPED  # cut while it waited for its connection: nothing of it was ever sent
         recorder = self._recorder
         recorder.ends.append(
             (
@@ -152,7 +153,7 @@ class Session:
                 wasted_tokens,
             )
         )
-        recorder.count_end(self._index, outcome, error, was_sent=self._is_sent)
+        recorder.count_end(self._index, outcome, error)
 
     def _put_sent(self, at_ns: int) -> None:
         request = self.request
@@ -220,11 +221,9 @@ class Recorder:
         """Record a sample of the worker about itself."""
         self._samples.append((what, at_ns, value))
 
-    def count_end(self, index: int, outcome: Outcome, error: str, *, was_sent: bool) -> None:
+    def count_end(self, index: int, outcome: Outcome, error: str) -> None:
         """Count an end and keep its error; called by the session."""
         tally = self.tally
-        if not was_sent:
-            tally.sent += 1  # it was tried: it is no `dropped` one
         tally.done += 1
         if outcome is Outcome.OK:
             tally.ok += 1
@@ -232,8 +231,6 @@ class Recorder:
             tally.cancelled += 1
         elif outcome.is_failure:
             tally.failed += 1
-        else:
-            tally.aborted += 1
         if error:
             error = error[:MAX_ERROR_CHARS]
             self._objects.append({"what": "error", "index": index, "message": error})

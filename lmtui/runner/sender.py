@@ -62,7 +62,7 @@ class LocalSender:
             ok=tally.ok,
             failed=tally.failed,
             cancelled=tally.cancelled,
-            in_flight=tally.sent - tally.done,
+            in_flight=self._load.in_flight,
         )
 
     def problem(self) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING
 
-from lmtui.errors import ConfigError
 from lmtui.workload.plan import Plan, PlannedRequest
 
 if TYPE_CHECKING:
@@ -24,8 +23,9 @@ class Share:
         is_closed: Whether a request goes when a slot is free; else each goes when it is due.
         concurrency: Slots of a closed load; also how many warm-up requests go at once.
         max_in_flight: Most requests in flight of an open load; None: no limit.
-        duration_s: End sending after this time and cycle the requests until then; None: send each once.
-        period_s: How long one pass of a cycled open load takes.
+        duration_s: End sending after this time; None: when all were sent.
+        is_cycled: Whether the requests are sent again in turn until then.
+        period_s: How long one turn of a cycled schedule takes.
         grace_s: How long requests in flight may go on after a stop.
         timeout_s: Time limit of a request from when it was sent; None: no limit.
         max_errors: Stop when more requests than this have failed; None: no limit.
@@ -38,6 +38,7 @@ class Share:
     concurrency: int
     max_in_flight: int | None
     duration_s: float | None
+    is_cycled: bool
     period_s: float
     grace_s: float
     timeout_s: float | None
@@ -46,9 +47,12 @@ class Share:
     stride: int = 1
 
     def sequence(self) -> Iterator[PlannedRequest]:
-        """Yield the requests in order; without end, under new indexes and due times, when they are cycled."""
+        """Yield the requests in order; without end, under new indexes and due times, when they are cycled.
+
+        With one worker these are `workload.plan.cycled`'s; with several, each repeats its own.
+        """
         yield from self.requests
-        if self.duration_s is None or not self.requests:
+        if not self.is_cycled:
             return
         for turn in count(1):
             for place, request in enumerate(self.requests):
@@ -60,19 +64,10 @@ class Share:
 
 
 def whole(plan: Plan, config: Config) -> Share:
-    """Return the share of a single worker.
-
-    Raises:
-        ConfigError: The load would never stop growing.
-    """
+    """Return the share of a single worker."""
     load = config.load
     is_closed = load.mode == "closed"
     period_s = _period_s(plan.requests)
-    if load.duration_s is not None and not is_closed and period_s == 0 and load.max_in_flight is None:
-        raise ConfigError(
-            f"load.duration_s = {load.duration_s:g} with load.rate = inf would send without end: "
-            "set load.rate or load.max_in_flight, or leave load.duration_s out"
-        )
     return Share(
         requests=plan.requests,
         warmup=plan.warmup,
@@ -80,6 +75,8 @@ def whole(plan: Plan, config: Config) -> Share:
         concurrency=load.concurrency,
         max_in_flight=None if is_closed else load.max_in_flight,
         duration_s=load.duration_s,
+        # An open load's plan has all its requests; a trace that lies at one instant would repeat without end.
+        is_cycled=load.duration_s is not None and (is_closed or (load.mode == "trace" and period_s > 0)),
         period_s=period_s,
         grace_s=config.limits.grace_s,
         timeout_s=config.target.timeout_s,
@@ -114,7 +111,7 @@ def _part(total: int, k: int, workers: int) -> int:
 
 
 def _period_s(requests: tuple[PlannedRequest, ...]) -> float:
-    """Return how long one pass of the schedule takes: to the last due time and one mean gap more."""
+    """Return how long one turn of the schedule takes: to the last due time and one mean gap more."""
     last = requests[-1].due_s if requests else None
     if not last:
         return 0.0

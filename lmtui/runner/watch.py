@@ -1,4 +1,4 @@
-"""Watching a run: one reader that tails its directory. Attaching, replaying and watching from two terminals are this."""
+"""Watching a run: one reader that tails its directory. To attach, to replay, a second terminal: all are this."""
 
 from __future__ import annotations
 
