@@ -91,17 +91,21 @@ class SimulatedTarget:
 
     async def perform(self, request: PlannedRequest, session: Session) -> None:
         """Queue the request in the modelled engine and wait until the engine is rid of it."""
-        input_len = _input_len(request)
         now = self._now_ns()
+        if session.cut_as is not None:
+            session.end(Outcome.DROPPED, now, error=cut_error(session.cut_as))
+            return
+        input_len = _input_len(request)
         job = self._model.add(input_len, request.output_len, now)
         flight = _Flight(session, input_len, self._loop.create_future())
         self._flights[job] = flight
         session.on_cut = lambda: self._cut(job)
         session.sent(now)
-        if session.cut_as is not None:
-            self._cut(job)
         self._schedule()
-        await flight.over
+        try:
+            await flight.over
+        finally:
+            self._flights.pop(job, None)  # still there only when the load gave up waiting
 
     async def close(self) -> None:
         """Stop the engine."""
@@ -145,7 +149,9 @@ class SimulatedTarget:
     def _deliver(self, events: Events) -> None:
         now = self._now_ns()
         for job in events.ticks:
-            flight = self._flights[job]
+            flight = self._flights.get(job)
+            if flight is None:
+                continue
             stop = flight.session.tick(now, job.tokens)
             if job.tokens == job.output_len:
                 del self._flights[job]
@@ -158,12 +164,17 @@ class SimulatedTarget:
             else:
                 self._loop.call_at(at_ns / 1e9, self._let_go, job)
         for job in events.refused:
+            flight = self._flights.pop(job, None)
+            if flight is None:
+                continue
             room = f"{self._speed.kv_tokens} of target.kv_tokens, less what cancels leaked"
             error = f"The request needs {job.kv_tokens} tokens of KV; the engine has {room}."
-            self._flights.pop(job).end(job, Outcome.BAD_FINISH, now, error=error)
+            flight.end(job, Outcome.BAD_FINISH, now, error=error)
 
     def _let_go(self, job: Job) -> None:
-        flight = self._flights.pop(job)
+        flight = self._flights.pop(job, None)
+        if flight is None:
+            return
         outcome = flight.session.cut_as
         assert outcome is not None
         assert job.cut_ns is not None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -73,6 +74,7 @@ class TransformersTarget:
         self._flights: dict[str, _Flight] = {}
         self._count = 0
         self._is_closing = False
+        self._death = ""
         self._manager: Any = None
 
     async def open(self, progress: Callable[[str], None]) -> TargetInfo:
@@ -100,7 +102,9 @@ class TransformersTarget:
         progress("preparing the KV cache")
         size = self._start(model, device)
         self._kv_tokens = size.tokens
-        self._vocabulary = int(model.config.get_text_config().vocab_size)
+        text_config = model.config.get_text_config()
+        self._vocabulary = int(text_config.vocab_size)
+        self._longest = int(getattr(text_config, "max_position_embeddings", None) or sys.maxsize)
         import transformers
 
         return TargetInfo(
@@ -119,6 +123,9 @@ class TransformersTarget:
 
     async def perform(self, request: PlannedRequest, session: Session) -> None:
         """Generate for one request; over when it is finished, or when the engine let go of it after a cut."""
+        if session.cut_as is not None:
+            session.end(Outcome.DROPPED, time.monotonic_ns(), error=cut_error(session.cut_as))
+            return
         skip_tokenize = self._config.request.skip_tokenize
         ids = self._ids(request) if skip_tokenize else []
         self._count += 1
@@ -129,25 +136,27 @@ class TransformersTarget:
             ids = self._ids(request)
         text = None if self._config.request.skip_detokenize else IncrementalText(self._tokenizer)
         flight = _Flight(session, len(ids), text)
-        if session.cut_as is not None:
-            flight.cut_ns = time.monotonic_ns()
-            flight.end(session.cut_as, flight.cut_ns, cut_error(session.cut_as))
-        elif error := self._refusal(ids, request.output_len):
-            flight.end(Outcome.BAD_FINISH, time.monotonic_ns(), error)
+        if refusal := self._refusal(ids, request.output_len):
+            flight.end(Outcome.BAD_FINISH, time.monotonic_ns(), refusal)
         else:
-            self._flights[name] = flight
-            accepted = self._manager.add_request(
-                ids,
-                request_id=name,
-                max_new_tokens=request.output_len,
-                streaming=self._config.request.stream,
-                eos_token_id=NO_EOS if self._config.request.ignore_eos else None,
-            )
-            if accepted is None:
-                del self._flights[name]
-                lost = self._lost()
-                flight.end(Outcome.BAD_FINISH, time.monotonic_ns(), str(lost), lost)
-        await flight.over
+            self._submit(name, flight, ids)
+        try:
+            await flight.over
+        finally:
+            self._flights.pop(name, None)  # still there only when the load gave up waiting
+
+    def _submit(self, name: str, flight: _Flight, ids: list[int]) -> None:
+        self._flights[name] = flight
+        accepted = self._manager.add_request(
+            ids,
+            request_id=name,
+            max_new_tokens=flight.session.request.output_len,
+            streaming=self._config.request.stream,
+            eos_token_id=NO_EOS if self._config.request.ignore_eos else None,
+        )
+        if accepted is None:
+            lost = self._lost()
+            flight.end(Outcome.BAD_FINISH, time.monotonic_ns(), str(lost), lost)
 
     async def close(self) -> None:
         """Stop the manager's thread and drop the model."""
@@ -263,7 +272,7 @@ class TransformersTarget:
         for output in outputs:
             flight = self._flights.get(output.request_id)
             if flight is None:
-                continue  # The last batch of a request that was let go of while a GPU worked on it.
+                continue  # Let go of while a GPU was at work on its last batch, or given up by the load.
             flight.made = max(flight.made, len(output.generated_tokens))
             stop = False
             if flight.cut_ns is None and flight.made > flight.tokens:
@@ -282,7 +291,8 @@ class TransformersTarget:
         if flight.cut_ns is not None and cut_as is not None:
             flight.end(cut_as, at_ns, cut_error(cut_as))
         elif error is not None:
-            is_dead = self._manager.background_thread_status.can_accept_new_requests() is not None
+            if is_dead := self._manager.background_thread_status.can_accept_new_requests() is not None:
+                self._death = error
             flight.end(Outcome.BAD_FINISH, at_ns, error or "no reason given", self._lost() if is_dead else None)
         elif flight.tokens == 0:
             flight.end(Outcome.NO_TOKEN, at_ns, "finished without any token")
@@ -299,10 +309,9 @@ class TransformersTarget:
 
     def _let_go(self, at_ns: int, names: list[str]) -> None:
         for name in names:
-            flight = self._flights.pop(name)
-            cut_as = flight.session.cut_as
-            assert cut_as is not None, "only a cut request is cancelled"
-            flight.end(cut_as, at_ns, cut_error(cut_as))
+            flight = self._flights.pop(name, None)
+            if flight is not None and (cut_as := flight.session.cut_as) is not None:
+                flight.end(cut_as, at_ns, cut_error(cut_as))
 
     def _thread_ended(self) -> None:
         """End what is left when the manager's thread died."""
@@ -312,8 +321,9 @@ class TransformersTarget:
         self._flights.clear()
 
     def _lost(self) -> TargetError:
+        """Say why the manager's thread died: it fails its requests first and records the reason for itself later."""
         cause = self._manager.background_thread_status.fatal_error
-        words = "no reason known" if cause is None else f"{type(cause).__name__}: {_first_line(cause)}"
+        words = self._death or "no reason known" if cause is None else f"{type(cause).__name__}: {_first_line(cause)}"
         return TargetError(f"The transformers engine died ({words}): see the run's engine.log.")
 
     def _ids(self, request: PlannedRequest) -> list[int]:
@@ -330,8 +340,10 @@ class TransformersTarget:
             return (
                 f"The prompt has token ids outside the model's vocabulary of {self._vocabulary}: see target.tokenizer."
             )
-        if len(ids) + output_len > self._kv_tokens:
-            needed = len(ids) + output_len
+        needed = len(ids) + output_len
+        if needed > self._longest:
+            return f"The request has {needed} tokens with its output; the model takes {self._longest} at most."
+        if needed > self._kv_tokens:
             return (
                 f"The request needs {needed} tokens of KV; the cache holds {self._kv_tokens}: raise target.kv_tokens."
             )

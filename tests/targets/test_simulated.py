@@ -150,13 +150,29 @@ def test_a_cut_while_waiting_has_no_tokens(loop: VirtualLoop) -> None:
     assert waiting.ticks == []
 
 
-def test_a_session_that_is_cut_as_it_is_sent_ends(loop: VirtualLoop) -> None:
+def test_a_session_that_is_cut_before_it_is_sent_is_dropped(loop: VirtualLoop) -> None:
     async def body(engine: SimulatedTarget) -> RecordingSession:
         session = RecordingSession(request(), cut_as=Outcome.ABORTED)
         await engine.perform(session.request, session)
         return session
 
-    assert on(loop, body).outcome is Outcome.ABORTED
+    assert on(loop, body).outcome is Outcome.DROPPED
+
+
+def test_a_load_that_gives_up_waiting_hears_no_more_of_the_request(loop: VirtualLoop) -> None:
+    async def body(engine: SimulatedTarget) -> RecordingSession:
+        session = RecordingSession(request(output_len=50, input_len=0))
+        task = asyncio.create_task(engine.perform(session.request, session))
+        await asyncio.sleep(0.025)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        session.end(Outcome.ABORTED, engine._now_ns(), error="given up")
+        await asyncio.sleep(10)
+        return session
+
+    session = on(loop, body)
+    assert (session.outcome, len(session.ticks)) == (Outcome.ABORTED, 2)
 
 
 def test_leaks_shrink_the_batch_until_requests_are_refused(loop: VirtualLoop) -> None:
