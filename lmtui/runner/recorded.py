@@ -75,7 +75,8 @@ def _sessions(
     start_ns: int,
 ) -> Sessions:
     order = np.argsort(sends["index"], kind="stable")
-    is_last = np.append(np.diff(sends["index"][order]) != 0, [True] * bool(len(order)))
+    is_last = np.ones(len(order), dtype=np.bool_)
+    is_last[:-1] = np.diff(sends["index"][order]) != 0
     order = order[is_last]
     index = sends["index"][order]
     n = len(index)

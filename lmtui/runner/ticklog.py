@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -90,7 +91,7 @@ class Frame:
     data: dict[str, Any]
 
 
-def encode(kind: Kind, rows: list[tuple[int, ...]]) -> bytes:
+def encode(kind: Kind, rows: Sequence[tuple[int, ...]]) -> bytes:
     """Return the frame of these rows; each row has the kind's columns in order."""
     table = np.array(rows, dtype=np.int64).reshape(len(rows), len(COLUMNS[kind]))
     payload = b"".join(table[:, i].astype(dtype).tobytes() for i, (_, dtype) in enumerate(COLUMNS[kind]))

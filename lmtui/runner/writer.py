@@ -6,6 +6,7 @@ import os
 import queue
 import threading
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,8 +50,9 @@ class Batch:
 class Writer:
     """Appends to one tick log, in a thread of its own."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, write: Callable[[int, memoryview], int] = os.write) -> None:
         self._path = path
+        self._write_some = write
         self._queue: queue.SimpleQueue[Batch | None] = queue.SimpleQueue()
         self._waiting: deque[memoryview] = deque()
         self._waiting_bytes = 0
@@ -115,7 +117,7 @@ class Writer:
         while self._waiting:
             frame = self._waiting[0]
             try:
-                written = os.write(self._fd, frame)
+                written = self._write_some(self._fd, frame)
             except OSError as error:
                 self._first_failure = self._first_failure or (error.strerror or str(error))
                 self.failure = (

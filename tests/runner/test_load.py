@@ -17,7 +17,7 @@ from lmtui.workload.plan import Plan, cycled
 from tests.runner.harness import MS, Script, config, outcomes, requests, run_load, share
 
 
-def ms(times: np.ndarray, start: int) -> list[float]:  # type: ignore[type-arg]
+def ms(times: np.ndarray, start: int) -> list[float]:
     return [round((int(time) - start) / MS, 6) for time in times]
 
 
@@ -244,7 +244,7 @@ def test_too_many_failures_stop_the_load(tmp_path: Path) -> None:
 def test_warm_up_is_not_recorded(tmp_path: Path) -> None:
     target = Script()
     sent: list[int] = []
-    target.fail = lambda index: sent.append(index)  # type: ignore[func-returns-value]
+    target.fail = lambda index: sent.append(index)
     warm = requests(5)
 
     async def main() -> tuple[str, ...]:
