@@ -109,7 +109,7 @@ class TransformersTarget:
 
         return TargetInfo(
             model=model_name or tiny_model.NAME,
-            versions={"torch": torch.__version__, "transformers": transformers.__version__},
+            versions={"torch": str(torch.__version__), "transformers": transformers.__version__},
             limits={
                 "kv_tokens": size.tokens,
                 "page_size": size.page_size,

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -118,6 +119,8 @@ def test_it_says_what_it_is(engine: Engine) -> None:
     assert not engine.info.simulated
     assert engine.info.model == tiny_model.NAME
     assert set(engine.info.versions) == {"torch", "transformers"}
+    # It goes into status and summary: torch's version, a subclass of str, would not.
+    assert msgspec.json.decode(msgspec.json.encode([engine.info.versions, engine.info.limits]))
     assert engine.info.limits["kv_tokens"] == 2048
     assert engine.info.limits["device"] == "cpu"
     assert "random weights" in engine.info.notes[0]
