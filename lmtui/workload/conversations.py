@@ -86,20 +86,31 @@ def read(path: Path, progress: Progress) -> Conversations:
         DatasetError: It cannot be read, is no JSON, or holds no conversation at all.
     """
     try:
-        with path.open("rb") as file:
-            stat = os.fstat(file.fileno())
-            known_at = _keys() / f"{hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:32]}.json"
-            sample = _sample(file, stat.st_size)
-            digest = _known_digest(known_at, stat, sample)
-            if digest is None or not (_folder() / digest).is_dir():
-                digest = _prepare(file, path, stat.st_size, progress)
-                known = _Known(stat.st_size, stat.st_mtime_ns, sample, digest)
-                _replace(known_at, msgspec.json.encode(known))
-            return Conversations(_folder() / digest)
+        file = path.open("rb")
     except OSError as error:
         raise DatasetError(
             f"The dataset '{path}' cannot be read: {error.strerror or error}. Correct dataset.path."
         ) from error
+    with file:
+        try:
+            return Conversations(_folder() / _digest(file, path, progress))
+        except OSError as error:
+            raise DatasetError(
+                f"The dataset '{path}' cannot be prepared under '{paths.cache()}': {error.strerror or error}. "
+                "Make room there, or set LMTUI_HOME to another folder."
+            ) from error
+
+
+def _digest(file: BinaryIO, path: Path, progress: Progress) -> str:
+    """Return the digest under which the file's conversations are in the cache, and read them in when they are not."""
+    stat = os.fstat(file.fileno())
+    known_at = _keys() / f"{hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:32]}.json"
+    sample = _sample(file, stat.st_size)
+    digest = _known_digest(known_at, stat, sample)
+    if digest is None or not (_folder() / digest).is_dir():
+        digest = _prepare(file, path, stat.st_size, progress)
+        _replace(known_at, msgspec.json.encode(_Known(stat.st_size, stat.st_mtime_ns, sample, digest)))
+    return digest
 
 
 def _folder() -> Path:

@@ -9,6 +9,8 @@ from typing import TypeVar
 
 Piece = TypeVar("Piece", str, int)
 
+_HEAD = 5
+
 NOTE = "no dataset file: prompts are cut from the text that ships with lmtui"
 
 
@@ -27,9 +29,9 @@ def words() -> tuple[str, ...]:
 def passage(pieces: Sequence[Piece], place: int, length: int) -> list[Piece]:
     """Cut `length` pieces from an endless repetition of `pieces`; different places begin differently.
 
-    The first piece is number `place` of the text. The following ones continue there on the first lap over the text and
-    somewhere else on each later lap, so that len(pieces)² places share no more than chance gives them: a server's
-    prefix cache finds nothing by accident.
+    A passage begins at piece number `place` of the text and continues there on the first lap over the text; on each
+    later lap it continues, after a few pieces, somewhere else. So len(pieces)² places share hardly more than those few,
+    and a server's prefix cache, which works by blocks of 16 tokens or more, finds nothing by accident.
 
     Args:
         pieces: Words, or token ids.
@@ -38,12 +40,16 @@ def passage(pieces: Sequence[Piece], place: int, length: int) -> list[Piece]:
     """
     size = len(pieces)
     lap, first = divmod(place, size)
-    following = (first + 1 + lap) % size
-    found = [pieces[first]][:length]
+    head = _run(pieces, first, min(_HEAD, length))
+    return head + _run(pieces, first + _HEAD + lap, length - len(head))
+
+
+def _run(pieces: Sequence[Piece], start: int, length: int) -> list[Piece]:
+    """Cut `length` pieces from `start` on, as if the text began again at its end."""
+    start %= len(pieces)
+    found = list(pieces[start : start + length])
     while len(found) < length:
-        part = pieces[following : following + length - len(found)]
-        found.extend(part)
-        following = 0
+        found.extend(pieces[: length - len(found)])
     return found
 
 

@@ -31,8 +31,10 @@ HASH_BLOCK = 512
 """Tokens that one of Mooncake's hash ids stands for."""
 
 _TELL_EVERY = 200
-_Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]
-_Length = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+_MOST_TOKENS = 1 << 24  # No model reads or writes more; a slip of the pen would fill the memory.
+_Count = Annotated[int, Meta(ge=0, le=_MOST_TOKENS)]
+_Length = Annotated[int, Meta(ge=1, le=_MOST_TOKENS)]
+_HashId = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 _LATEST = 1e15
 _Time = Annotated[float, Meta(ge=0, le=_LATEST)]
 
@@ -65,7 +67,7 @@ class _TraceLine(_Line):
     timestamp_s: _Time | None = None
     input_length: _Length | None = None
     output_length: _Count | None = None
-    hash_ids: list[_Count] | None = None
+    hash_ids: list[_HashId] | None = None
 
 
 def sample_jsonl(
