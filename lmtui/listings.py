@@ -24,7 +24,9 @@ def configs(*, as_json: bool) -> int:
     rows += [_config_row(name, "preset", presets.load(name)) for name in presets.names() if name not in saved]
     if as_json:
         return _json(rows)
-    return _table(rows, ("name", "source", "kind", "model", "load", "problems"))
+    for row in rows:
+        row["runs"] = "yes" if not row["problems"] else f"no: `lmtui plan {row['name']}` says why"
+    return _table(rows, ("name", "source", "kind", "model", "load", "runs"))
 
 
 def _config_row(name: str, source: str, document: Document) -> dict[str, Any]:
@@ -36,7 +38,7 @@ def _config_row(name: str, source: str, document: Document) -> dict[str, Any]:
         "kind": document.get("target.kind"),
         "model": document.get("target.model"),
         "load": None if config is None else load_words(config.load.mode, config.load.concurrency, config.load.rate),
-        "problems": [f"{problem.key}: {problem.message}" for problem in checked.problems],
+        "problems": [problem.message for problem in checked.problems],
     }
 
 
