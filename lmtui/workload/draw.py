@@ -18,7 +18,7 @@ from lmtui.workload import arrivals, cancels, random_lengths, records, sharegpt,
 from lmtui.workload.conversations import Progress
 from lmtui.workload.cutter import Cutter, Prompt, TokenCutter, WordCutter
 from lmtui.workload.plan import Plan, PlannedRequest
-from lmtui.workload.sample import Generators, Sample
+from lmtui.workload.sample import Draft, Generators, Sample
 
 if TYPE_CHECKING:
     from lmtui.config.model import Config
@@ -58,6 +58,8 @@ def draw(config: Config, progress: Progress) -> Plan:
         for index, (draft, cut) in enumerate(zip(sample.drafts, cuts, strict=True))
     ]
     notes = list(sample.notes)
+    if config.dataset.prefix_len and any(_has_no_prefix(config, draft) for draft in sample.drafts):
+        notes.append("dataset.prefix_len has no effect on traces and on chats: they bring their own beginnings")
     if cutter.unit == "words":
         notes.append(_WORDS_ARE_TOKENS if cutter.knows_tokens else _WORDS)
     if config.load.mode == "open":
@@ -75,6 +77,10 @@ def draw(config: Config, progress: Progress) -> Plan:
 
 _WORDS = "no tokenizer: prompts are cut by words, and their tokens are known only when the server counts them"
 _WORDS_ARE_TOKENS = "no tokenizer: a word counts as a token"
+
+
+def _has_no_prefix(config: Config, draft: Draft) -> bool:
+    return config.dataset.kind == "trace" or draft.messages is not None
 
 
 def _cutter(config: Config, progress: Progress) -> Cutter:

@@ -166,6 +166,13 @@ def test_too_few_conversations_are_told_with_what_was_dropped(tmp_path: Path, ma
         draw(make_config({**random, "load.num_prompts": 13}), Heard())
 
 
+def test_the_filters_keep_what_is_just_within(tmp_path: Path, make_config: MakeConfig) -> None:
+    items = [chat("word " * 4, "word " * 4), chat("word " * 1024, "word " * 1024), chat("word " * 1000, "word " * 1048)]
+    path = write(tmp_path / "s.json", items)
+    keys = {"dataset.kind": "sharegpt", "dataset.path": str(path), "load.num_prompts": 3}
+    assert sorted(one.input_len or 0 for one in draw(make_config(keys), Heard()).requests) == [4, 1000, 1024]
+
+
 pieces = st.text(max_size=5) | st.none() | st.integers()
 turns = st.lists(st.dictionaries(st.sampled_from(["from", "value", "x"]), pieces, max_size=2) | pieces, max_size=3)
 items = st.lists(

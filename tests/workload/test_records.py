@@ -76,6 +76,11 @@ def test_prefixes_precede_prompts(draw_lines: Draw) -> None:
     assert first[0] == second[0]
     assert len(first[0].split()) == 6
     assert [first[1], second[1]] == ["alpha", "beta"]
+    assert not any("prefix_len has no effect" in note for note in plan.notes)
+    chats = [{"messages": [{"role": "user", "content": "alpha"}], "max_tokens": 5}] * 2
+    plan = draw_lines("jsonl", chats, {"dataset.prefix_len": 6})
+    assert [request.prompt for request in plan.requests] == ["alpha"] * 2
+    assert any("prefix_len has no effect" in note for note in plan.notes)
 
 
 @pytest.mark.parametrize(
