@@ -5,11 +5,10 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-import tomlkit
-
 from lmtui.config import store
 from lmtui.config.declared import DECLARED, Declared
 from lmtui.config.document import Document
+from lmtui.config.writing import inline
 
 
 def command_line(document: Document, what: str) -> str:
@@ -26,6 +25,8 @@ def command_line(document: Document, what: str) -> str:
     words = ["lmtui", "run", what]
     for declared in DECLARED:
         value = document.get(declared.key)
+        if value is None and declared.required:
+            continue  # nothing that can be typed unsets it
         if value != base.get(declared.key) or type(value) is not type(base.get(declared.key)):
             words += ["--set", f"{declared.key}={_typed(declared, value)}"]
     return shlex.join(words)
@@ -39,11 +40,7 @@ def _typed(declared: Declared, value: Any) -> str:
         value = declared.default
     if isinstance(value, str) and value.isprintable() and _is_plain(declared.key, value):
         return value
-    if isinstance(value, dict):
-        table = tomlkit.inline_table()
-        table.update(value)
-        return str(table.as_string())
-    return str(tomlkit.item(value).as_string())
+    return str(inline(value).as_string())
 
 
 def _is_plain(key: str, text: str) -> bool:

@@ -13,6 +13,7 @@ from tomlkit.items import InlineTable
 from lmtui.config.check import Checked, Problem, check, unknown_key
 from lmtui.config.declared import by_key
 from lmtui.config.sentences import sentence, shown, visible
+from lmtui.config.writing import inline
 from lmtui.errors import ConfigError
 
 if sys.version_info >= (3, 11):
@@ -83,11 +84,7 @@ class Document:
             if not isinstance(inner, MutableMapping):
                 raise ConfigError(self._blocked(key, ".".join(above[: depth + 1]), inner))
             place = inner
-        if isinstance(value, dict):
-            table = tomlkit.inline_table()
-            table.update(value)
-            value = table
-        place[name] = value
+        place[name] = inline(value)
 
     def set_text(self, key: str, text: str) -> None:
         """Write what was typed: a TOML value when it is one, else text. `null` or `none` unsets a nullable key.

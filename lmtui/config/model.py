@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
 
-from lmtui.config import naming
+from lmtui.config import naming, writing
 from lmtui.config.parameter import Section, parameter
 from lmtui.config.target import Target
 
@@ -349,9 +349,7 @@ class Config(Section):
 
     def to_toml(self) -> str:
         """Return the file with every value resolved; keys that are null are left out."""
-        from lmtui.config.writing import to_toml
-
-        return to_toml(self)
+        return writing.to_toml(self)
 
 
 def _jsonable(value: object) -> object:
