@@ -124,11 +124,12 @@ def _row(request: PlannedRequest, width: int) -> str:
 
 def _clipped(text: str, room: int) -> str:
     """Cut a line to `room` columns of a terminal, where East Asian wide characters take two."""
-    taken = 0
-    for index, char in enumerate(text):
+    taken, fits = 0, 0
+    for char in text:
         taken += 2 if unicodedata.east_asian_width(char) in "WF" else 1
         if taken > room:
-            return _clipped(text[:index], room - 1).removesuffix("…") + "…"
+            return text[:fits] + "…"
+        fits += taken < room  # one column is kept for the mark
     return text
 
 

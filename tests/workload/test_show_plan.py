@@ -115,3 +115,14 @@ def test_a_histogram_counts_every_request() -> None:
     assert len(lines) == 8
     assert sum(int(line.split()[-1].replace(",", "")) for line in lines) == 1000
     assert plan_text(Plan((PlannedRequest(0, "p", 7),)), 80).endswith("output length: 7 each")
+
+
+def test_a_long_prompt_is_cut_where_the_line_ends() -> None:
+    line = plan_text(Plan((PlannedRequest(0, "word " * 99, 8),)), 80).splitlines()[1]
+    assert len(line) == 80
+    assert line.endswith("word word w…")
+
+
+def test_a_wide_character_takes_two_columns() -> None:
+    line = plan_text(Plan((PlannedRequest(0, "汉" * 99, 8),)), 80).splitlines()[1]
+    assert line.count("汉") == (80 - line.index("汉") - 1) // 2
