@@ -125,10 +125,6 @@ class Document:
         """Return the config, or every problem of it."""
         return check(self.values())
 
-    def copy(self) -> Document:
-        """Return a copy that is edited on its own."""
-        return Document.parse(self.text(), self.source)
-
     @staticmethod
     def _blocked(key: str, above: str, value: Any) -> str:
         if by_key(key) is None and not _is_below_a_table(key):

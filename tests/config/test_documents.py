@@ -242,9 +242,3 @@ def test_the_text_inf_is_a_rate() -> None:
     assert checked.config is not None
     assert checked.config.load.rate == math.inf
     assert checked.config.flat()["load.rate"] == "inf"
-
-
-def test_a_copy_is_edited_on_its_own() -> None:
-    document = Document.parse(TEXT, "a.toml")
-    document.copy().set("load.concurrency", 1)
-    assert document.get("load.concurrency") == 8
