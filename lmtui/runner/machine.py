@@ -43,6 +43,16 @@ def process_started(pid: int) -> int | None:
     return None if fields[0] in "ZX" else int(fields[19])
 
 
+def python() -> list[str]:
+    """Return the command of this interpreter, which imports from the working folder only if this process does so, too.
+
+    Who measures from a checkout of an engine's source means the installed engine, as this process would find it.
+    """
+    if sys.version_info < (3, 11) or {"", str(Path.cwd())} & set(sys.path):
+        return [sys.executable]
+    return [sys.executable, "-P"]
+
+
 def environment() -> dict[str, Any]:
     """Return the facts about machine and software that a result keeps; no variable of the environment is among them."""
     return {

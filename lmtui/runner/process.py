@@ -15,19 +15,23 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from lmtui.errors import INTERRUPTED
 from lmtui.runner import machine
 from lmtui.runner.heart import Heart
+from lmtui.runner.loops import new_loop
 from lmtui.runner.rundir import Counts, RunDirectory, Status
 from lmtui.runner.verdict import Stopped, Verdict, of_error, of_load, of_result
 
 if TYPE_CHECKING:
     from lmtui.config.model import Config
+    from lmtui.runner.crew import Crew
     from lmtui.runner.load import Control
+    from lmtui.runner.sender import Sender
     from lmtui.runner.share import Share
     from lmtui.targets.base import Target, TargetInfo
+    from lmtui.targets.server import ServerTarget
 
 CLOSE_S = 30.0
 """A target has this long to give everything back; then the process ends without it."""
@@ -44,6 +48,7 @@ class RunProcess:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._opening: asyncio.Future[TargetInfo] | None = None
         self._control: Control | None = None
+        self._crew: Crew | None = None
         self._is_over = False
         self._heart = Heart(
             run,
@@ -81,12 +86,18 @@ class RunProcess:
         from lmtui.workload.draw import draw
 
         self._check_stop()
+        if kind == "server":
+            from lmtui.runner.crew import Crew
+
+            self._crew = Crew(self._run, config)
         plan = draw(config, self._progress)
         self._note(plan.notes)
         share = whole(plan, config)
         self._heart.counts = partial(Counts, planned=0 if share.is_cycled else len(plan.requests))
-        loop = _new_loop(config)
-        asyncio.set_event_loop(loop)
+        loop = new_loop(
+            is_uvloop=config.request.uvloop,
+            is_virtual=config.target.kind == "simulated" and config.target.clock == "virtual",
+        )
         self._loop = loop
         try:
             return loop.run_until_complete(self._measure(config, share))
@@ -146,15 +157,16 @@ class RunProcess:
 
     async def _send(self, target: Target, config: Config, share: Share) -> Verdict:
         from lmtui.runner.load import Control
-        from lmtui.runner.sender import LocalSender
 
         control = Control()
-        sender = LocalSender(target, share, self._run, control)
+        sender = self._sender(target, share, control)
         self._heart.counts = sender.counts
         self._heart.problem = sender.problem
         self._control = control
         self._check_stop()
         self._heart.set(phase="warming", message="")
+        if self._crew is not None:
+            await self._crew.take(share, cast("ServerTarget", target).prepared(), control)
         await sender.warm_up()
         if not control.is_stopping:
             self._heart.set(phase="running", running_since=time.time())
@@ -162,6 +174,13 @@ class RunProcess:
             await sender.run()
         self._note(sender.notes)
         return of_load(control, sender.last_error(), config, self._run.log_path)
+
+    def _sender(self, target: Target, share: Share, control: Control) -> Sender:
+        if self._crew is not None:
+            return self._crew
+        from lmtui.runner.sender import LocalSender
+
+        return LocalSender(target, share, self._run.ticks_path(0), control)
 
     def _conclude(self, verdict: Verdict) -> Verdict:
         """Write the summary and the row; return what the run comes to."""
@@ -217,18 +236,6 @@ class RunProcess:
     def _note(self, notes: Sequence[str]) -> None:
         if notes:
             self._heart.set(notes=(*self._heart.status.notes, *notes))
-
-
-def _new_loop(config: Config) -> asyncio.AbstractEventLoop:
-    if config.target.kind == "simulated" and config.target.clock == "virtual":
-        from lmtui.targets.virtual import VirtualLoop
-
-        return VirtualLoop()
-    if config.request.uvloop:
-        import uvloop
-
-        return uvloop.new_event_loop()
-    return asyncio.new_event_loop()
 
 
 def main() -> int:

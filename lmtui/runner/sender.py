@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
+from pathlib import Path
 from typing import Any, Protocol
 
 from lmtui.runner.load import Control, Load
 from lmtui.runner.quiet import collector_off, lag_sampled
 from lmtui.runner.recorder import Recorder
-from lmtui.runner.rundir import Counts, RunDirectory
+from lmtui.runner.rundir import Counts
 from lmtui.runner.share import Share
+from lmtui.runner.ticklog import Sample
+from lmtui.runner.writer import Row
 from lmtui.targets.base import Target
 from lmtui.targets.clock import clock
+from lmtui.wire.stats import WireStats
+
+MAX_READ_LAGS = 500
+"""About the most read lags kept of one flush: every second, third ... is, when more came."""
 
 
 class Sender(Protocol):
@@ -38,13 +46,28 @@ class Sender(Protocol):
 
 
 class LocalSender:
-    """Sends from this process's loop: an engine lives in it."""
+    """Sends from this process's loop."""
 
-    def __init__(self, target: Target, share: Share, run: RunDirectory, control: Control) -> None:
+    def __init__(
+        self, target: Target, share: Share, ticks: Path, control: Control, stats: WireStats | None = None
+    ) -> None:
+        """Send a share and record it.
+
+        Args:
+            target: What answers, open.
+            share: What to send.
+            ticks: The tick log.
+            control: Ends it early.
+            stats: What the wire to a server noticed; None: the engine is in this process.
+        """
         now_ns = clock(asyncio.get_running_loop())
-        self._recorder = Recorder(run.ticks_path(0), now_ns, share.timeout_s)
+        # The wire keeps the time limit of its requests itself.
+        self._recorder = Recorder(ticks, now_ns, share.timeout_s if stats is None else None)
         self._recorder.self_report = self._report
         self._load = Load(target, share, self._recorder, control)
+        self._stats = stats
+        if stats is not None:
+            self._recorder.take_samples = self._read_lags
         self._warm_up_notes: tuple[str, ...] = ()
 
     @property
@@ -77,25 +100,39 @@ class LocalSender:
         """Send the warm-up requests."""
         self._warm_up_notes = await self._load.warm_up()
 
-    async def run(self) -> None:
-        """Send the plan, with nothing else going on in this process."""
+    async def run(self, start_ns: Awaitable[int | None] | None = None) -> None:
+        """Send the plan, with nothing else going on in this process.
+
+        Args:
+            start_ns: Gives the time of the release once this process is quiet, None when there is none; without it,
+                the release is then.
+        """
         self._recorder.start()
         try:
             with collector_off(), lag_sampled(self._recorder):
-                await self._load.run()
+                if start_ns is None:
+                    await self._load.run()
+                elif (release_ns := await start_ns) is not None:
+                    await self._load.run(release_ns)
         finally:
             self._load.close()
             self._recorder.close()
 
     def _report(self) -> dict[str, Any]:
-        usage = self._load.usage
+        usage, stats = self._load.usage, self._stats
         return {
             "what": "worker",
-            "clock": "user",
+            "clock": "user" if stats is None else stats.clock,
             "cpu_s": None if usage is None else usage.cpu_s,
             "wall_s": None if usage is None else usage.wall_s,
-            "events": 0,
-            "coalesced": 0,
-            "clock_steps": 0,
-            "engine_inside": True,
+            "events": 0 if stats is None else stats.events,
+            "coalesced": 0 if stats is None else stats.coalesced,
+            "clock_steps": 0 if stats is None else stats.clock_steps,
+            "engine_inside": stats is None,
         }
+
+    def _read_lags(self) -> list[Row]:
+        assert self._stats is not None
+        lags = self._stats.drain_read_lags()
+        now_ns = self._recorder.clock()
+        return [(Sample.READ_LAG_NS, now_ns, lag) for lag in lags[:: len(lags) // MAX_READ_LAGS + 1]]

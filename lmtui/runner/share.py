@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from lmtui.config.model import Config
 
 
+LEAST_CONNECTIONS = 64
+MOST_CONNECTIONS = 4096
+"""Connections opened ahead of an open load: those of its first second, within these limits."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Share:
     """What one load worker sends, and how. With one worker it is the whole plan.
@@ -28,6 +33,7 @@ class Share:
         period_s: How long one turn of a cycled schedule takes.
         grace_s: How long requests in flight may go on after a stop.
         timeout_s: Time limit of a request from when it was sent; None: no limit.
+        connections: How many connections to a server are opened before the start.
         max_errors: Stop when more requests than this have failed; None: no limit.
         first, stride: The indexes of its requests: first, first + stride, ...
     """
@@ -42,6 +48,7 @@ class Share:
     period_s: float
     grace_s: float
     timeout_s: float | None
+    connections: int
     max_errors: int | None
     first: int = 0
     stride: int = 1
@@ -80,6 +87,7 @@ def whole(plan: Plan, config: Config) -> Share:
         period_s=period_s,
         grace_s=config.limits.grace_s,
         timeout_s=config.target.timeout_s,
+        connections=_connections(config, len(plan.requests)),
         max_errors=config.limits.max_errors,
     )
 
@@ -98,12 +106,22 @@ def split(share: Share, workers: int) -> list[Share]:
             warmup=share.warmup[k::workers],
             concurrency=max(1, _part(share.concurrency, k, workers)),
             max_in_flight=None if share.max_in_flight is None else _part(share.max_in_flight, k, workers),
+            connections=_part(share.connections, k, workers),
             max_errors=None,
             first=k,
             stride=workers,
         )
         for k in range(workers)
     ]
+
+
+def _connections(config: Config, requests: int) -> int:
+    """Return how many connections a load is sure to need; those that it needs besides are opened when they are due."""
+    load = config.load
+    if load.mode == "closed":
+        return min(load.concurrency, requests)
+    second = LEAST_CONNECTIONS if load.mode == "trace" else max(load.rate, LEAST_CONNECTIONS)
+    return int(min(second, load.max_in_flight or MOST_CONNECTIONS, requests, MOST_CONNECTIONS))
 
 
 def _part(total: int, k: int, workers: int) -> int:

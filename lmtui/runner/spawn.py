@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmtui.errors import ConfigError, LmtuiError
@@ -45,7 +43,7 @@ def start(config: Config, notes: Sequence[str] = ()) -> RunDirectory:
     log = os.open(run.log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         process = subprocess.Popen(
-            [sys.executable, *_safe_path(), "-m", "lmtui.runner.process", str(run.path), *notes],
+            [*machine.python(), "-m", "lmtui.runner.process", str(run.path), *notes],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -69,16 +67,6 @@ def _wait_for_status(run: RunDirectory, process: subprocess.Popen[bytes], config
         time.sleep(POLL_S)
     # Whoever started the run may live long after it: without this its process would stay as a zombie.
     threading.Thread(target=process.wait, name=f"reaper of {run.run_id}", daemon=True).start()
-
-
-def _safe_path() -> list[str]:
-    """Return the option that keeps Python from importing from the working folder, unless this process does so, too.
-
-    Who measures from a checkout of an engine's source means the installed engine, as this process would find it.
-    """
-    if sys.version_info < (3, 11) or {"", str(Path.cwd())} & set(sys.path):
-        return []
-    return ["-P"]
 
 
 def _mark_failed(run: RunDirectory, pid: int, config: Config, message: str) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import queue
 import threading
+import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ Row = tuple[int, ...]
 MAX_WAITING_BYTES = 64 * 1024 * 1024
 """What may wait in memory for a disk that takes nothing; frames past that are lost, and counted."""
 RETRY_S = 1.0
-MAX_FRAME_ROWS = 1_000_000
+MAX_FRAME_ROWS = 1024
+"""Encoding so many rows holds the interpreter for some 0.1 ms; between two frames the load's thread may go on."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,15 +38,14 @@ class Batch:
         """Whether there is nothing to write."""
         return not (self.sends or self.ticks or self.ends or self.samples or self.objects)
 
-    def frames(self) -> list[bytes]:
-        """Return the encoded frames."""
+    def frames(self) -> Iterator[bytes]:
+        """Encode and yield the frames, one by one."""
         kinds = ((Kind.SENT, self.sends), (Kind.TICKS, self.ticks), (Kind.END, self.ends), (Kind.SAMPLES, self.samples))
-        frames = [
-            encode(kind, rows[at : at + MAX_FRAME_ROWS])
-            for kind, rows in kinds
-            for at in range(0, len(rows), MAX_FRAME_ROWS)
-        ]
-        return frames + [encode_json(data) for data in self.objects]
+        for kind, rows in kinds:
+            for at in range(0, len(rows), MAX_FRAME_ROWS):
+                yield encode(kind, rows[at : at + MAX_FRAME_ROWS])
+        for data in self.objects:
+            yield encode_json(data)
 
 
 class Writer:
@@ -106,6 +107,7 @@ class Writer:
 
     def _take(self, batch: Batch) -> None:
         for frame in batch.frames():
+            time.sleep(0)  # gives the interpreter to the load's thread if that waits for it
             if self._waiting_bytes + len(frame) > MAX_WAITING_BYTES and self._waiting:
                 self._lost_frames += 1
                 continue

@@ -58,6 +58,7 @@ def share(planned: tuple[PlannedRequest, ...], **fields: Any) -> Share:
         "grace_s": 10.0,
         "timeout_s": None,
         "max_errors": None,
+        "connections": 2,
     }
     return Share(**{**values, **fields})
 
