@@ -96,7 +96,7 @@ class LmtuiApp(App[None]):
     def _open_form(self, message: messages.FormWanted) -> None:
         from lmtui.tui.screens.form import FormScreen
 
-        self.push_screen(FormScreen(message.document, message.saved_as))
+        self.push_screen(FormScreen(message.document, message.made_from, is_saved=message.is_saved))
 
     @on(messages.HistoryWanted)
     def _open_results(self) -> None:

@@ -50,10 +50,11 @@ class SectionRow:
 class Draft:
     """A config that is being edited. Everything that was typed stays, right or wrong."""
 
-    def __init__(self, document: Document, saved_as: str | None) -> None:
+    def __init__(self, document: Document, made_from: str, *, is_saved: bool) -> None:
         self.document = document
-        self.saved_as = saved_as
-        self._saved_text = document.text()
+        self.made_from = made_from
+        self._saved_text = document.text() if is_saved else None
+        self._opened_text = document.text()
         self._check()
 
     @property
@@ -62,9 +63,14 @@ class Draft:
         return self._checked
 
     @property
-    def is_unsaved(self) -> bool:
-        """Whether something differs from what was opened or saved."""
-        return self.document.text() != self._saved_text
+    def is_saved(self) -> bool:
+        """Whether the file has what is shown."""
+        return self.document.text() == self._saved_text
+
+    @property
+    def is_edited(self) -> bool:
+        """Whether leaving would lose something that was typed."""
+        return self.document.text() not in (self._saved_text, self._opened_text)
 
     @property
     def name(self) -> str:
@@ -73,7 +79,7 @@ class Draft:
 
     def saved(self, name: str) -> None:
         """Take note that the draft was saved under this name."""
-        self.saved_as = name
+        self.made_from = name
         self._saved_text = self.document.text()
 
     def _check(self) -> None:
@@ -188,10 +194,6 @@ class Draft:
         if declared.declaration.flag:
             facts.append(f"script flag {declared.declaration.flag}")
         return [self._errors.get(key) or declared.declaration.help, " · ".join(facts)]
-
-    def overrides(self) -> list[tuple[str, str]]:
-        """Return key and TOML-like text of every value that is set, for a command line."""
-        return [(key, _text(value)) for key, value in self._values.items() if key not in HIDDEN]
 
 
 def choices(declared: Declared) -> tuple[str, ...]:

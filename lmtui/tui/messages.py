@@ -49,12 +49,13 @@ class ReplayWanted(Message):
 
 
 class FormWanted(Message):
-    """Edit a config; `saved_as` is the name of its file, None when it has none yet."""
+    """Edit a config. `made_from` is the saved config or preset that it is, or was copied from."""
 
-    def __init__(self, document: Document, saved_as: str | None) -> None:
+    def __init__(self, document: Document, made_from: str, *, is_saved: bool) -> None:
         super().__init__()
         self.document = document
-        self.saved_as = saved_as
+        self.made_from = made_from
+        self.is_saved = is_saved
 
 
 class HistoryWanted(Message):

@@ -176,7 +176,7 @@ class ConfigsScreen(Screen[None]):
         checked = document.check()
         if checked.config is None:
             self.notify("It has errors: they are marked in the form", severity="warning", markup=False)
-            self.post_message(messages.FormWanted(document, entry.name if entry.source == "saved" else None))
+            self.post_message(messages.FormWanted(document, entry.name, is_saved=entry.source == "saved"))
         else:
             self.post_message(messages.RunWanted(checked.config, checked.notes))
 
@@ -190,7 +190,7 @@ class ConfigsScreen(Screen[None]):
         except LmtuiError as error:
             self._say(error)
             return
-        self.post_message(messages.FormWanted(document, entry.name if entry.source == "saved" else None))
+        self.post_message(messages.FormWanted(document, entry.name, is_saved=entry.source == "saved"))
 
     @work
     async def action_new(self) -> None:
@@ -211,7 +211,7 @@ class ConfigsScreen(Screen[None]):
         except LmtuiError as error:
             self._say(error)
             return
-        self.post_message(messages.FormWanted(document, name))
+        self.post_message(messages.FormWanted(document, name, is_saved=True))
 
     @work
     async def action_duplicate(self) -> None:

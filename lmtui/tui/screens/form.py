@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 from pathlib import Path
 from typing import ClassVar
 
@@ -16,6 +15,7 @@ from textual.suggester import Suggester
 from textual.widgets import Input
 
 from lmtui.config import store
+from lmtui.config.command_line import command_line
 from lmtui.config.declared import SECTION_TITLES, by_key
 from lmtui.config.document import Document
 from lmtui.errors import LmtuiError
@@ -38,9 +38,9 @@ class FormScreen(Screen[None]):
     PLACE = "form"
     BINDINGS: ClassVar[list[BindingType]] = keys.bindings(PLACE)
 
-    def __init__(self, document: Document, saved_as: str | None) -> None:
+    def __init__(self, document: Document, made_from: str, *, is_saved: bool) -> None:
         super().__init__()
-        self._draft = Draft(document, saved_as)
+        self._draft = Draft(document, made_from, is_saved=is_saved)
         self._section = next((row.section for row in self._draft.sections() if row.section), "")
         self._changed_only = False
         self._edited: Field | None = None
@@ -89,7 +89,7 @@ class FormScreen(Screen[None]):
         self._fields.show(found, cursor=cursor)
         where = "found" if self._words else "changed" if self._changed_only else SECTION_TITLES[self._section]
         stray = self._draft.stray_errors
-        state = "not saved" if self._draft.is_unsaved or self._draft.saved_as is None else "saved"
+        state = "saved" if self._draft.is_saved else "not saved"
         errors = sum(row.errors for row in rows) + len(stray)
         words = f"   {errors} error{'s' if errors > 1 else ''}" if errors else ""
         self.query_one("#form-title", Figures).show(
@@ -268,14 +268,18 @@ class FormScreen(Screen[None]):
             problem = checked.problems[0].message
             self.notify(problem, title="Not started", severity="error", markup=False)
             return
-        if self._draft.saved_as is not None and self._draft.is_unsaved and not self.action_save():
+        if self._draft.is_edited and not self.action_save():
             return
         self.post_message(messages.RunWanted(checked.config, checked.notes))
 
     def action_command(self) -> None:
         """Show and copy the command line."""
         self.commit_edit()
-        text = command_line(self._draft)
+        try:
+            text = command_line(self._draft.document, self._draft.made_from)
+        except LmtuiError as error:
+            self._say(error)
+            return
         self.post_message(messages.CopyWanted(text, "command.txt"))
         self.app.push_screen(Note("This runs the same from a shell", text))
 
@@ -288,7 +292,7 @@ class FormScreen(Screen[None]):
         if self._changed_only:
             self.action_changed()
             return
-        if self._draft.is_unsaved:
+        if self._draft.is_edited:
             answer = await self.app.push_screen_wait(
                 Ask(
                     f"{self._draft.name or 'This config'} is not saved",
@@ -355,15 +359,6 @@ def completed(value: str) -> str | None:
     except (OSError, RuntimeError):
         return None
     return f"{folder}/{found[0].name}{'/' if found[0].is_dir() else ''}" if found else None
-
-
-def command_line(draft: Draft) -> str:
-    """Return the shell command that runs a draft: its saved name when nothing changed since, else its values."""
-    if draft.saved_as is not None and not draft.is_unsaved:
-        return f"lmtui run {shlex.quote(draft.saved_as)}"
-    base = "simulated" if draft.shown_value("target.kind") == "simulated" else "quickstart"
-    parts = [f"lmtui run {base}", *(f"--set {shlex.quote(f'{key}={value}')}" for key, value in draft.overrides())]
-    return " \\\n  ".join(parts)
 
 
 def _title(row: SectionRow) -> Cell:

@@ -1,0 +1,122 @@
+"""A run directory to moments of the live screen: tail, fold, snapshot. All of it happens off the screen's loop."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from lmtui.errors import LmtuiError
+from lmtui.metrics.live import LiveFold, Snapshot
+from lmtui.runner.ticklog import Frame, Kind
+from lmtui.runner.watch import Batch, Watch
+from lmtui.tui.live_view import CancelView, LiveView
+
+if TYPE_CHECKING:
+    from lmtui.config.model import Config
+    from lmtui.metrics.result import Result
+    from lmtui.runner.rundir import RunDirectory, Status
+
+LOG_KEPT = 256 * 1024
+"""Characters of the log that wait for the screen at most; the newest are kept."""
+
+
+class Feed:
+    """Follows one run. The screen asks for the newest moment when it wants one; nothing queues up."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self._run = run
+        self._fold: LiveFold | None = None
+        self._view = LiveView()
+        self._log = ""
+
+    @property
+    def run(self) -> RunDirectory:
+        """The run."""
+        return self._run
+
+    async def follow(self) -> None:
+        """Read the run until it is over and all of it was read."""
+        queue: asyncio.Queue[Batch] = asyncio.Queue(maxsize=2)
+        reader = asyncio.create_task(Watch(self._run.path).follow(queue))
+        try:
+            while True:
+                batch = await queue.get()
+                self._log = (self._log + batch.log_text)[-LOG_KEPT:]
+                self._view = await asyncio.to_thread(self._take, batch)
+                if batch.is_last:
+                    return
+        finally:
+            reader.cancel()
+
+    def view(self) -> LiveView:
+        """Return the newest moment; the same object when nothing came since."""
+        return self._view
+
+    def take_log(self) -> str:
+        """Return the text of the log that came since the last call."""
+        text, self._log = self._log, ""
+        return text
+
+    def config(self) -> Config | None:
+        """Return the run's config; None when it cannot be read."""
+        try:
+            return self._run.config()
+        except LmtuiError:
+            return None  # of another version: the run is shown without its objectives
+
+    def result(self) -> Result | None:
+        """Return the result of a run that is over."""
+        return self._run.result()
+
+    def _take(self, batch: Batch) -> LiveView:
+        status = batch.status
+        if status is None:
+            return LiveView(is_gone=True)
+        if self._fold is None and status.counts.planned:
+            self._fold = LiveFold(status.counts.planned)
+        if self._fold is None:
+            return LiveView(status=status)
+        for frame in batch.frames:
+            _apply(self._fold, frame)
+        return _view(status, self._fold.snapshot())
+
+
+def _apply(fold: LiveFold, frame: Frame) -> None:
+    """Give a frame of the tick log to the fold."""
+    if frame.kind is Kind.SENT:
+        fold.sent(**frame.columns)
+    elif frame.kind is Kind.TICKS:
+        fold.ticks(**frame.columns)
+    elif frame.kind is Kind.END:
+        fold.ends(**frame.columns)
+    elif frame.kind is Kind.JSON and frame.data.get("what") == "start":
+        fold.start(int(frame.data["start_ns"]))
+    elif frame.kind is Kind.JSON and frame.data.get("what") == "error":
+        fold.error(int(frame.data["index"]), str(frame.data["message"]))
+
+
+def _view(status: Status, of: Snapshot) -> LiveView:
+    """Return the moment of a snapshot. The second that is not over yet would look like a dip: it is left out."""
+    whole = len(of.output_tokens) if status.is_final else max(len(of.output_tokens) - 1, 0)
+    return LiveView(
+        status=status,
+        elapsed_s=of.elapsed_s,
+        planned=of.planned,
+        sent=of.sent,
+        in_flight=of.in_flight,
+        done=of.done,
+        outcomes=of.outcomes,
+        tokens=of.tokens,
+        output_tokens_per_s=of.output_tokens[:whole],
+        latencies={
+            key: (lines.p50_ms[:whole], lines.p99_ms[:whole])
+            for key, lines in (("ttft_ms", of.ttft), ("itl_ms", of.itl))
+        },
+        percentiles={"ttft_ms": of.ttft_ms, "tpot_ms": of.tpot_ms, "itl_ms": of.itl_ms, "e2e_ms": of.e2e_ms},
+        errors=of.errors,
+        cancel=None
+        if of.cancel is None
+        else CancelView(
+            of.cancel.planned, of.cancel.done, of.cancel.missed, of.cancel.wasted_tokens, of.cancel.let_go_ms.p50
+        ),
+    )

@@ -1,0 +1,264 @@
+"""One run as it happens, or as it happened: charts, percentiles, counts, errors, log. It may be left at any moment."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical
+from textual.screen import Screen
+
+from lmtui import paths
+from lmtui.charts.line import Limit, Series
+from lmtui.config.model import Config
+from lmtui.errors import LmtuiError
+from lmtui.metrics.result import Result
+from lmtui.tui import keys, live_text, messages
+from lmtui.tui.live_view import LiveView, RunFeed, bin_times_s
+from lmtui.tui.screens.dialogs import Answer, Ask
+from lmtui.tui.widgets.chart import Chart
+from lmtui.tui.widgets.figures import Figures
+from lmtui.tui.widgets.key_line import KeyLine
+from lmtui.tui.widgets.log_pane import LogPane
+from lmtui.tui.widgets.panel import Panel
+
+REFRESH_S = 0.25
+CHARTS_EVERY = 2
+"""Charts are drawn at every second refresh."""
+PANELS = ("throughput", "latency", "percentiles", "counts", "cancel", "errors", "log")
+LATENCIES = (("TTFT", "ttft_ms"), ("ITL", "itl_ms"))
+
+
+class LiveScreen(Screen[None]):
+    """Shows what a feed tells, four times a second at most; what did not change is not drawn."""
+
+    PLACE = "live"
+    BINDINGS: ClassVar[list[BindingType]] = keys.bindings(PLACE)
+
+    def __init__(self, feed: RunFeed) -> None:
+        super().__init__()
+        self._feed = feed
+        self._view = LiveView()
+        self._config: Config | None = None
+        self._result: Result | None = None
+        self._latency = 0
+        self._is_frozen = False
+        self._has_new_metric = False
+        self._ticks = 0
+
+    def compose(self) -> ComposeResult:
+        """Lay out the header, the panels and the keys."""
+        ascii_only = bool(getattr(self.app, "ascii_only", False))
+        with Vertical(id="live-header"):
+            yield Figures("reading the run …", id="head")
+            yield Figures("", id="progress")
+        with Horizontal(id="live-body"):
+            with Vertical(id="live-left"):
+                with Panel(1, "output tok/s", id="throughput"):
+                    yield Chart(ascii_only=ascii_only, id="throughput-chart")
+                with Panel(2, "latency", id="latency"):
+                    yield Chart(ascii_only=ascii_only, id="latency-chart")
+            with Vertical(id="live-right"):
+                with Panel(3, "percentiles", id="percentiles"):
+                    yield Figures("", id="percentiles-text")
+                with Panel(4, "requests", id="counts"):
+                    yield Figures("", id="counts-text")
+                with Panel(5, "cancelled by plan", id="cancel"):
+                    yield Figures("", id="cancel-text")
+                with Panel(6, "errors", id="errors"):
+                    yield Figures("none", id="errors-text")
+                with Panel(7, "log", id="log"):
+                    yield LogPane(id="log-lines")
+        yield KeyLine(self.PLACE)
+
+    def on_mount(self) -> None:
+        """Follow the run."""
+        self.query_one("#throughput").focus()
+        self._name_latency()
+        self._follow()
+        self.set_interval(REFRESH_S, self._tick)
+
+    @work(exclusive=True, group="follow")
+    async def _follow(self) -> None:
+        self._config = await asyncio.to_thread(self._feed.config)
+        await self._feed.follow()
+        result = await asyncio.to_thread(self._feed.result)
+        self._result = result
+        self._is_frozen = False
+        self._tick()
+        self._draw_charts()
+
+    def on_resize(self) -> None:
+        """Fit the texts to the new width."""
+        self.call_after_refresh(self._draw_texts)
+
+    def _tick(self) -> None:
+        self.query_one(LogPane).write(self._feed.take_log())
+        view = self._feed.view()
+        self._ticks += 1
+        if not self.is_current or self._is_frozen:
+            return
+        self._view = view
+        self._draw_texts()
+        if self._ticks % CHARTS_EVERY == 0:
+            self._draw_charts()
+
+    # Drawing
+
+    def _draw_texts(self) -> None:
+        view, duration_s = self._view, self._config.load.duration_s if self._config else None
+        head, progress = self.query_one("#head", Figures), self.query_one("#progress", Figures)
+        head.show(live_text.head(view, head.size.width, duration_s=duration_s, is_frozen=self._is_frozen))
+        progress.show(live_text.progress(view, progress.size.width, self._result, duration_s=duration_s))
+        figures = live_text.final_figures(self._result) if self._result else view.percentiles
+        self._fill("percentiles", lambda width: live_text.percentiles(figures, width))
+        self._fill("counts", lambda width: live_text.counts(view, width))
+        self._fill("cancel", lambda width: live_text.cancel(view, width))
+        self._fill("errors", lambda width: live_text.errors(view, width))
+        self.query_one("#cancel").set_class(view.cancel is not None, "-used")
+
+    def _fill(self, name: str, text: Callable[[int], str]) -> None:
+        widget = self.query_one(f"#{name}-text", Figures)
+        widget.show(text(widget.size.width or self.query_one(f"#{name}").size.width))
+
+    def _draw_charts(self) -> None:
+        view = self._view
+        end_s = view.elapsed_s or 0.0
+        rate = view.output_tokens_per_s
+        times = bin_times_s(len(rate))
+        self.query_one("#throughput-chart", Chart).show([Series("tok/s", times, rate)], end_s=end_s, unit="tok/s")
+        name, key = LATENCIES[self._latency]
+        pair = view.latencies.get(key)
+        series = []
+        if pair is not None:
+            times = bin_times_s(len(pair[0]))
+            series = [Series("P50", times, pair[0]), Series("P99", times, pair[1], dashed=True)]
+        self.query_one("#latency-chart", Chart).show(
+            series, end_s=end_s, unit=f"{name} ms", limit=self._objective(name, key), new=self._has_new_metric
+        )
+        self._has_new_metric = False
+
+    def _objective(self, name: str, key: str) -> Limit | None:
+        value = getattr(self._config.slo, key) if self._config is not None else None
+        return Limit(f"SLO {value:g} ms", value) if value is not None else None
+
+    def _name_latency(self) -> None:
+        name, _ = LATENCIES[self._latency]
+        self.query_one("#latency", Panel).retitle(f"{name} over time (t: {LATENCIES[self._latency - 1][0]})")
+
+    # Keys
+
+    @property
+    def _is_over(self) -> bool:
+        return self._view.status is not None and self._view.status.is_final
+
+    @work
+    async def action_stop(self) -> None:
+        """Stop sending; what is in flight may finish."""
+        await self._stop(abort=False)
+
+    @work
+    async def action_abort(self) -> None:
+        """End at once, after asking."""
+        if self._is_over:
+            self._say("This run is over")
+            return
+        answer = await self.app.push_screen_wait(
+            Ask(
+                "Abort this run? Requests in flight are cut; what was measured is kept",
+                [Answer("y", "abort it", "yes"), Answer("n", "let it run", "no")],
+            )
+        )
+        if answer == "yes":
+            await self._stop(abort=True)
+
+    async def _stop(self, *, abort: bool) -> None:
+        from lmtui.runner import runs
+
+        if self._is_over:
+            self._say("This run is over: r runs it again")
+            return
+        try:
+            await asyncio.to_thread(runs.stop, self._feed.run, abort)
+        except LmtuiError as error:
+            self._say(str(error))
+            return
+        self._say("Aborting …" if abort else "Stopping: requests in flight may finish. S aborts them")
+
+    def action_detach(self) -> None:
+        """Leave; the run goes on."""
+        if self.maximized is not None:
+            self.minimize()
+            return
+        self.dismiss()
+
+    def action_metric(self) -> None:
+        """Show the next latency."""
+        self._latency = (self._latency + 1) % len(LATENCIES)
+        self._has_new_metric = True
+        self._name_latency()
+        self._draw_charts()
+
+    def action_maximize(self) -> None:
+        """Give the focused panel the whole screen, or take it back."""
+        if self.maximized is not None:
+            self.minimize()
+            return
+        focused = self.focused
+        panel = next((p for p in (focused.ancestors_with_self if focused else ()) if isinstance(p, Panel)), None)
+        if panel is not None:
+            self.maximize(panel, container=False)
+
+    def action_freeze(self) -> None:
+        """Hold the view still, or go on."""
+        self._is_frozen = not self._is_frozen
+        self._draw_texts()
+
+    def action_log(self) -> None:
+        """Go to the log."""
+        self.query_one(LogPane).focus()
+
+    def action_panel(self, number: int) -> None:
+        """Go to a panel."""
+        name = PANELS[number - 1]
+        widget = self.query_one(LogPane) if name == "log" else self.query_one(f"#{name}")
+        if widget.display:
+            if self.maximized is not None:
+                self.minimize()
+            widget.focus()
+        else:
+            self._say("The plan of this run cancels nothing")
+
+    def action_copy(self) -> None:
+        """Copy the summary, or what is known so far."""
+        from lmtui.metrics.table import result_table
+
+        if self._result is not None:
+            text = result_table(self._result)
+        else:
+            names = ("head", "progress", "percentiles-text", "counts-text", "errors-text")
+            text = "\n".join(self.query_one(f"#{name}", Figures).text for name in names)
+        self.post_message(messages.CopyWanted(text, f"{self._feed.run.run_id}.txt"))
+
+    def action_again(self) -> None:
+        """Run the same once more."""
+        if self._is_over:
+            self.post_message(messages.AgainWanted(self._feed.run.run_id))
+        else:
+            self._say("This run is still live: s stops it")
+
+    def action_details(self) -> None:
+        """Show every number."""
+        if self._result is not None:
+            self.post_message(messages.DetailsWanted(self._feed.run.run_id))
+        elif self._is_over:
+            self._say(f"This run has no result. Its log: {self._feed.run.log_path}")
+        else:
+            self._say(f"The result comes when the run is over, into {paths.history()}")
+
+    def _say(self, text: str) -> None:
+        self.notify(text, markup=False, timeout=5)
