@@ -41,11 +41,14 @@ def worker_count(config: Config) -> int:
     load = config.load
     if load.workers != "auto":
         return load.workers
+    requests = math.inf if load.duration_s is not None else load.num_prompts
     if load.mode == "closed":
-        streams: float = load.concurrency
+        streams = min(load.concurrency, requests)
     else:
         answer_s = (config.dataset.output_len or 200) * TICK_S
-        streams = min(load.rate * answer_s, load.max_in_flight or math.inf, load.num_prompts)
+        streams = min(load.rate * answer_s, load.max_in_flight or requests, requests)
+    if math.isinf(streams):  # a trace, or all at once, for a duration: nobody knows
+        streams = STREAMS_EACH
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(math.ceil(streams / STREAMS_EACH), cores // 2))
 

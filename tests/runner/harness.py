@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from lmtui.config.model import Config
 from lmtui.metrics.sessions import Outcome, TokenSource
-from lmtui.runner import recorded
+from lmtui.runner import machine, recorded
 from lmtui.runner.load import Control, Load
 from lmtui.runner.recorded import Recorded
 from lmtui.runner.recorder import Recorder
+from lmtui.runner.rundir import RunDirectory, Status
 from lmtui.runner.share import Share
 from lmtui.targets.base import Session, TargetInfo
 from lmtui.targets.clock import clock
@@ -157,3 +160,19 @@ def outcomes(found: Recorded) -> dict[str, int]:
     if dropped:
         counts["dropped"] = counts.get("dropped", 0) + dropped
     return counts
+
+
+def status(run: RunDirectory, **fields: Any) -> Status:
+    """Return the status of a run that this process performs."""
+    values: dict[str, Any] = {
+        "run_id": run.run_id,
+        "name": "test run",
+        "phase": "running",
+        "pid": os.getpid(),
+        "pid_started": machine.process_started(os.getpid()),
+        "host": machine.host(),
+        "boot_id": machine.boot_id(),
+        "heartbeat": time.time(),
+        "started_at": "2026-01-01T00:00:00Z",
+    }
+    return Status(**{**values, **fields})
