@@ -65,7 +65,7 @@ def children(pid: int) -> list[int]:
     ("load", "cores", "expected"),
     [
         ({"concurrency": 64}, 16, 1),
-        ({"concurrency": 5 * STREAMS_EACH}, 16, 5),
+        ({"concurrency": 5 * STREAMS_EACH, "num_prompts": 9999}, 16, 5),
         ({"concurrency": 9999, "num_prompts": 99}, 16, 1),
         ({"concurrency": 9999, "num_prompts": 9999}, 16, 8),
         ({"concurrency": 9999, "num_prompts": 9999}, 1, 1),
