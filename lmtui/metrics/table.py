@@ -12,6 +12,7 @@ MISSING = "–"
 UNRESOLVED = "~"
 LABEL = 14
 COLUMN = 9
+HALF = 40
 MOST_ERRORS = 8
 
 _HEADINGS = ("mean", "P50", "P75", "P90", "P95", "P99", "max")
@@ -55,8 +56,8 @@ def share(value: Number) -> str:
 
 
 def _head(result: Result, width: int) -> Iterator[str]:
-    model = result.target.get("model")
-    what = " ".join(str(part) for part in (result.target.get("kind"), model) if part)
+    kind, model = result.target.get("kind"), result.target.get("model")
+    what = " ".join(str(part) for part in dict.fromkeys((kind, model)) if part)
     mark = "  SIMULATED" if result.simulated else ""
     yield _clip(f"{_plain(result.name)} · {_plain(what)}", width - len(mark)) + mark
     yield f"{result.run_id} · {result.phase} · started {result.started_at}"
@@ -198,9 +199,14 @@ def _labelled(label: str, words: str, width: int) -> Iterator[str]:
 
 
 def _pairs(pairs: list[tuple[str, str]]) -> Iterator[str]:
-    """Yield labelled values, two to a line."""
+    """Yield labelled values, two to a line; a long one has its own."""
     for left, right in zip(pairs[::2], pairs[1::2], strict=True):
-        yield f"{left[0]:<{LABEL}}{left[1]:<26}{right[0]:<{LABEL}}{right[1]}"
+        first, second = f"{left[0]:<{LABEL}}{left[1]}", f"{right[0]:<{LABEL}}{right[1]}"
+        if len(first) < HALF:
+            yield f"{first:<{HALF}}{second}"
+        else:
+            yield first
+            yield second
 
 
 def _plain(text: str) -> str:

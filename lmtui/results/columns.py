@@ -17,6 +17,7 @@ IDENTITY = ("run_id", "name", "phase", "started_at", "source")
 
 _APART = {"grade", "reasons"}
 """Parts of `client` that have columns of their own."""
+_UNIONS = (types.UnionType, typing.Union)
 
 
 def cells(result: Result) -> dict[str, str]:
@@ -79,7 +80,7 @@ def _figures(kind: type[msgspec.Struct], value: msgspec.Struct | None, prefix: s
 
 def _struct(annotation: Any) -> type[msgspec.Struct] | None:
     """Return the struct that a field holds, also where it may be None."""
-    options = typing.get_args(annotation) if isinstance(annotation, types.UnionType) else (annotation,)
+    options = typing.get_args(annotation) if typing.get_origin(annotation) in _UNIONS else (annotation,)
     for option in options:
         if isinstance(option, type) and issubclass(option, msgspec.Struct):
             return option

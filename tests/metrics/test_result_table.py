@@ -111,3 +111,10 @@ def test_any_text_of_a_server_or_a_user_fits(name: str, note: str, message: str,
 def test_numbers_have_about_four_digits(value: float | None, text: str) -> None:
     assert number(value) == text
     assert len(text) <= 8
+
+
+def test_a_long_value_has_its_own_line() -> None:
+    rows = [Made(0, [(50, 1)], input_len=1_000_000, prompt=1_200_000, cached=900_000)]
+    lines = result_table(summary(made(rows))).splitlines()
+    assert "input tokens  1,000,000 (server: 1,200,000), cached 900,000" in lines
+    assert "output tokens 1" in lines
