@@ -78,7 +78,10 @@ def results(*, as_csv: bool, as_json: bool) -> int:
     from lmtui.results import history
 
     path = paths.history()
-    rows = history.read(path)
+    held = history.load(path)
+    rows = held.rows
+    for bad in held.bad:
+        print(f"{path} line {bad.line} is no row; it stays in the file: {_plain(bad.text[:60])}", file=sys.stderr)
     if as_csv:
         if path.exists():
             sys.stdout.write(path.read_text(encoding="utf-8", errors="replace"))
@@ -125,8 +128,11 @@ def import_rows(file: str) -> int:
     """Take the rows of a CSV that LMDeploy's scripts wrote into the history."""
     from lmtui.results import history
 
-    count = history.import_csv(Path(file), paths.history())
-    print(f"{count} row{'' if count == 1 else 's'} imported into {paths.history()}")
+    def report(sentence: str) -> None:
+        print(sentence, file=sys.stderr)
+
+    count = history.import_csv(Path(file), paths.history(), report)
+    print(f"{count} new row{'' if count == 1 else 's'} imported into {paths.history()}")
     return 0
 
 
