@@ -108,7 +108,7 @@ def draw(
     Args:
         series: At most as many lines as there are series styles are told apart by colour.
         width: Cells across; the gutter of labels is left out when there are fewer than 20.
-        height: Rows; the legend needs 5, the labels of the horizontal axis 3.
+        height: Rows; the legend needs 5 (one line without unit and objective has none), the horizontal labels 3.
         axis: The vertical axis, of `fit`.
         x_range: Seconds at the left and right edge.
         limit: An objective to draw as a line, and to name in the legend also when it lies outside.
@@ -117,7 +117,8 @@ def draw(
     """
     if width < 1 or height < 1:
         return []
-    has_legend, has_times = height >= 5, height >= 3
+    has_legend = height >= 5 and (bool(unit) or len(series) > 1 or limit is not None)
+    has_times = height >= 3
     rows = height - has_legend - has_times
     marks = _y_marks(axis, rows)
     gutter = max((len(word) for _, word in marks), default=0) + 1 if width >= 20 else 0

@@ -12,7 +12,7 @@ MISSING = "–"
 _SUFFIXES = ("", "k", "M", "G", "T", "P", "E")
 _CEILINGS = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 _TIME_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400)
-_WINDOWS = (30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 43200, 86400)
+_WINDOWS = (5, 10, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 43200, 86400)
 
 
 def linear_ticks(low: float, high: float, most: int) -> list[float]:
@@ -84,6 +84,15 @@ def short(value: float | None, digits: int = 3) -> str:
     group = max(power, 0) // 3
     decimals = max(digits - 1 - (power - 3 * group), 0)
     return f"{value / 1000.0**group:.{min(decimals, 4)}f}{_SUFFIXES[group]}"
+
+
+def milliseconds(value: float | None) -> str:
+    """Return a time in ms with about three digits, whole from 100 on (`0.42`, `12.3`, `3520`); `1.2e6` is `1200k`."""
+    if value is None or not math.isfinite(value):
+        return MISSING
+    if abs(value) >= 99.95:
+        return f"{value:.0f}" if abs(value) < 99_999.5 else f"{value / 1000:.0f}k" if abs(value) < 1e9 else short(value)
+    return short(value)
 
 
 def labels(ticks: Sequence[float]) -> list[str]:

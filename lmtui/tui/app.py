@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import locale
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar
@@ -264,4 +265,4 @@ def _farewell(last: RunDirectory) -> str:
         )
     from lmtui.metrics.table import result_table
 
-    return f"{result_table(result)}\nkept as {result.run_id} in {paths.history()}"
+    return f"{result_table(result, shutil.get_terminal_size().columns)}\nkept as {result.run_id} in {paths.history()}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lmtui.charts.ticks import MISSING, clock, short
+from lmtui.charts.ticks import MISSING, clock, milliseconds
 from lmtui.metrics.result import Distribution, Result
 from lmtui.results.rows import Row
 from lmtui.tui.plain import cell, line
@@ -52,15 +52,17 @@ def result_text(result: Result) -> str:
 
 
 def _result_lines(result: Result) -> Iterator[str]:
-    mark = "   SIMULATED: no real engine or server gave these figures" if result.simulated else ""
-    yield f"{line(result.name)}   {result.phase}   grade {result.client.grade}{mark}"
+    yield f"{line(result.name)}   {result.phase}   grade {result.client.grade}"
+    if result.simulated:
+        yield "  SIMULATED: no real engine or server gave these figures"
     yield from (f"  {line(reason)}" for reason in result.client.reasons)
     yield _fact("started", result.started_at)
     yield _fact("tokens from", result.tokens_from or MISSING)
     yield ""
-    yield "Latencies      " + "".join(f"{name:>9}" for name in COLUMNS) + f"{'n':>9}"
+    yield cell("Latencies", 15) + "".join(f"{name:>8}" for name in COLUMNS) + f"{'n':>8}"
     for words, name in LATENCIES:
         yield _distribution(words, getattr(result.metrics, name))
+    yield "  ~ the sample is too small to resolve this percentile"
     yield ""
     yield "Figures"
     for words, name, unit in FIGURES:
@@ -110,8 +112,10 @@ def row_text(row: Row) -> str:
 
 
 def _distribution(words: str, of: Distribution) -> str:
-    cells = "".join(f"{short(getattr(of, name)) + ('*' if name in of.unresolved else ''):>9}" for name in COLUMNS)
-    return f"  {cell(words, 13)}{cells}{of.n:>9}" + ("   * too few to tell" if of.unresolved and of.n else "")
+    cells = "".join(
+        f"{('~' if name in of.unresolved else '') + milliseconds(getattr(of, name)):>8}" for name in COLUMNS
+    )
+    return f"  {cell(words, 13)}{cells}{of.n:>8}"
 
 
 def _fact(words: str, value: str, unit: str = "") -> str:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lmtui.errors import LmtuiError
 from lmtui.metrics.live import LiveFold, Snapshot
 from lmtui.runner.ticklog import Frame, Kind
 from lmtui.runner.watch import Batch, Watch
-from lmtui.tui.live_view import CancelView, LiveView
+from lmtui.tui.live_view import BIN_S, CancelView, LiveView
 
 if TYPE_CHECKING:
     from lmtui.config.model import Config
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
 
 LOG_KEPT = 256 * 1024
 """Characters of the log that wait for the screen at most; the newest are kept."""
+LEAST_PART = 0.25
+"""The least share of the last bin from which a rate is told."""
 
 
 class Feed:
@@ -96,8 +101,9 @@ def _apply(fold: LiveFold, frame: Frame) -> None:
 
 
 def _view(status: Status, of: Snapshot) -> LiveView:
-    """Return the moment of a snapshot. The second that is not over yet would look like a dip: it is left out."""
-    whole = len(of.output_tokens) if status.is_final else max(len(of.output_tokens) - 1, 0)
+    """Return the moment of a snapshot."""
+    rate = _rate(of, is_over=status.is_final)
+    whole = len(rate)
     return LiveView(
         status=status,
         elapsed_s=of.elapsed_s,
@@ -107,7 +113,7 @@ def _view(status: Status, of: Snapshot) -> LiveView:
         done=of.done,
         outcomes=of.outcomes,
         tokens=of.tokens,
-        output_tokens_per_s=of.output_tokens[:whole],
+        output_tokens_per_s=rate,
         latencies={
             key: (lines.p50_ms[:whole], lines.p99_ms[:whole])
             for key, lines in (("ttft_ms", of.ttft), ("itl_ms", of.itl))
@@ -120,3 +126,19 @@ def _view(status: Status, of: Snapshot) -> LiveView:
             of.cancel.planned, of.cancel.done, of.cancel.missed, of.cancel.wasted_tokens, of.cancel.let_go_ms.p50
         ),
     )
+
+
+def _rate(of: Snapshot, *, is_over: bool) -> NDArray[np.float64]:
+    """Return tokens per second, bin by bin.
+
+    The last bin is not full. While the run goes on it is left out, for it would look like a dip; at the end its tokens
+    count for the part of it that the run took, unless that part is too small to tell.
+    """
+    if len(of.output_tokens) == 0 or of.elapsed_s is None:
+        return of.output_tokens
+    part = of.elapsed_s / BIN_S - (len(of.output_tokens) - 1)
+    if not is_over or part < LEAST_PART:
+        return of.output_tokens[:-1]
+    rate = of.output_tokens.copy()
+    rate[-1] /= min(part, 1.0)
+    return rate

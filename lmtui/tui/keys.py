@@ -15,6 +15,7 @@ PLACES = {
     "results": "Results",
     "details": "Details",
     "list": "Lists",
+    "table": "Tables",
 }
 """Where keys work, in the order of the help."""
 
@@ -32,6 +33,7 @@ class Key:
         display: How the key is written.
         is_shown: Whether the footer has it.
         has_priority: Whether it works also inside an edit.
+        state: The state of the screen in which the footer has it; "": in every one.
     """
 
     place: str
@@ -42,6 +44,7 @@ class Key:
     display: str
     is_shown: bool = True
     has_priority: bool = False
+    state: str = ""
 
 
 KEYS: tuple[Key, ...] = (
@@ -54,8 +57,8 @@ KEYS: tuple[Key, ...] = (
     Key("list", "page_down", "pagedown,ctrl+d", "page down", "Move down by a page", "PgDn", False),
     Key("list", "first", "home,g", "first", "Go to the first row", "Home g", False),
     Key("list", "last", "end,G", "last", "Go to the last row", "End G", False),
-    Key("list", "columns_left", "left", "left", "Show columns further left", "←", False),
-    Key("list", "columns_right", "right", "right", "Show columns further right", "→", False),
+    Key("table", "columns_left", "left", "left", "Show columns further left", "←", False),
+    Key("table", "columns_right", "right", "right", "Show columns further right", "→", False),
     Key("configs", "open", "enter", "open", "Open: the form of a config, the live screen of a run", "enter"),
     Key("configs", "run", "r", "run", "Start a run of this config", "r"),
     Key("configs", "new", "n", "new", "Make a config from a preset", "n"),
@@ -78,16 +81,24 @@ KEYS: tuple[Key, ...] = (
     Key("form", "run", "f5", "run", "Save and run; goes to the first error instead", "F5", True, True),
     Key("form", "command", "f6", "command", "Show and copy the command line that runs this", "F6", True, True),
     Key("form", "back", "escape,q", "back", "Leave the form; asks when something is not saved", "esc q"),
-    Key("live", "stop", "s", "stop", "Stop sending, let what is in flight finish, and keep the result", "s"),
-    Key("live", "abort", "S", "abort", "End at once; asks first. What was measured is kept", "S"),
+    Key("live", "details", "enter", "details", "Show every number, once this run is over", "enter", state="over"),
+    Key("live", "again", "r", "again", "Run the same config and seed, once this run is over", "r", state="over"),
+    Key(
+        "live",
+        "stop",
+        "s",
+        "stop",
+        "Stop sending, let what is in flight finish, and keep the result",
+        "s",
+        state="live",
+    ),
+    Key("live", "abort", "S", "abort", "End at once; asks first. What was measured is kept", "S", state="live"),
     Key("live", "detach", "d,q,escape", "detach", "Leave this screen; the run goes on", "d"),
     Key("live", "metric", "t", "metric", "Show another latency: TTFT, ITL", "t"),
     Key("live", "maximize", "m", "maximise", "Give the focused panel the whole screen, or take it back", "m"),
-    Key("live", "freeze", "f", "freeze", "Hold the view still; the run goes on", "f"),
+    Key("live", "freeze", "f", "freeze", "Hold the view still; the run goes on", "f", state="live"),
     Key("live", "log", "l", "log", "Go to the log", "l"),
     Key("live", "copy", "c", "copy", "Copy the summary, and write it to a file", "c"),
-    Key("live", "again", "r", "again", "Run the same config with the same seed, once this run is over", "r"),
-    Key("live", "details", "enter", "details", "Show every number, once this run is over", "enter", False),
     *(
         Key("live", f"panel({number})", str(number), name, f"Go to the panel: {name}", str(number), False)
         for number, name in enumerate(

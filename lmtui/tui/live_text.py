@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from lmtui.charts.ticks import MISSING, clock, short
+from lmtui.charts.ticks import MISSING, clock, milliseconds, short
 from lmtui.metrics.result import Distribution, Result
 from lmtui.tui.plain import cell, line
 
@@ -37,9 +37,12 @@ def head(view: LiveView, width: int, *, duration_s: float | None = None, is_froz
     status = view.status
     if status is None:
         return "the run's directory is gone" if view.is_gone else "reading the run …"
-    marks = ["SIMULATED"] if status.simulated else []
-    marks += ["FROZEN"] if is_frozen else []
-    left = "  ".join([line(status.name), line(status.target_kind), *marks, line(status.target_model or "")]).rstrip()
+    parts = ["FROZEN"] if is_frozen else []
+    parts.append(line(status.name))
+    parts.append("SIMULATED" if status.simulated else line(status.target_kind))
+    if status.target_model and status.target_model != status.target_kind:
+        parts.append(line(status.target_model))
+    left = "  ".join(parts)
     right = status.phase
     if view.elapsed_s is not None:
         right += f"  {clock(view.elapsed_s)}"
@@ -90,7 +93,7 @@ def percentiles(figures: Mapping[str, Distribution], width: int) -> str:
 def _figure(of: Distribution, name: str) -> str:
     if name == "n":
         return short(of.n) if of.n >= 100_000 else str(of.n)
-    text = short(getattr(of, name))
+    text = milliseconds(getattr(of, name))
     return f"~{text}" if name in of.unresolved and text != MISSING else text
 
 

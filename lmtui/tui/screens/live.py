@@ -73,7 +73,7 @@ class LiveScreen(Screen[None]):
                     yield Figures("none", id="errors-text")
                 with Panel(7, "log", id="log"):
                     yield LogPane(id="log-lines")
-        yield KeyLine(self.PLACE)
+        yield KeyLine(self.PLACE, state="live")
 
     def on_mount(self) -> None:
         """Follow the run."""
@@ -103,6 +103,7 @@ class LiveScreen(Screen[None]):
         if not self.is_current or self._is_frozen:
             return
         self._view = view
+        self.query_one(KeyLine).take_state("over" if self._is_over else "live")
         self._draw_texts()
         if self._ticks % CHARTS_EVERY == 0:
             self._draw_charts()
@@ -130,7 +131,7 @@ class LiveScreen(Screen[None]):
         end_s = view.elapsed_s or 0.0
         rate = view.output_tokens_per_s
         times = bin_times_s(len(rate))
-        self.query_one("#throughput-chart", Chart).show([Series("tok/s", times, rate)], end_s=end_s, unit="tok/s")
+        self.query_one("#throughput-chart", Chart).show([Series("tok/s", times, rate)], end_s=end_s, unit="", log=False)
         name, key = LATENCIES[self._latency]
         pair = view.latencies.get(key)
         series = []

@@ -53,6 +53,7 @@ class Chart(Widget):
         end_s: float,
         unit: str,
         limit: line.Limit | None = None,
+        log: bool = True,
         new: bool = False,
     ) -> None:
         """Draw these lines.
@@ -62,10 +63,11 @@ class Chart(Widget):
             end_s: How far the run is.
             unit: The unit of the values, for the legend.
             limit: The objective, drawn as a line.
+            log: Whether a wide range may make the axis logarithmic.
             new: Other numbers than before: the axis starts anew.
         """
         self._series, self._end_s, self._unit, self._limit = series, end_s, unit, limit
-        self._axis = line.fit(series, limit, None if new else self._axis)
+        self._axis = line.fit(series, limit, None if new else self._axis, log=log)
         self._draw()
 
     def _draw(self) -> None:

@@ -19,16 +19,25 @@ class KeyLine(Figures):
     KeyLine { dock: bottom; height: 1; background: $panel; color: $text-muted; }
     """
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str, *, state: str = "") -> None:
         super().__init__("")
         self._place = place
+        self._state = state
+
+    def take_state(self, state: str) -> None:
+        """Show the keys of this state of the screen."""
+        if state != self._state:
+            self._state = state
+            self.show(self._content(self.size.width))
 
     def on_resize(self, event: events.Resize) -> None:
         """Fit the keys into the width."""
         self.show(self._content(event.size.width))
 
     def _content(self, width: int) -> Content:
-        shown = [(key.display, key.label) for key in keys.of(self._place) if key.is_shown]
+        shown = [
+            (key.display, key.label) for key in keys.of(self._place) if key.is_shown and key.state in ("", self._state)
+        ]
         left = width - sum(_width(pair) for pair in _ALWAYS)
         fitting: list[tuple[str, str]] = []
         for pair in shown:

@@ -194,9 +194,3 @@ class RowList(ScrollView, can_focus=True):
     def action_last(self) -> None:
         """Go to the last row."""
         self.cursor = self.count - 1
-
-    def action_columns_left(self) -> None:
-        """Nothing to scroll sideways, unless a subclass has columns."""
-
-    def action_columns_right(self) -> None:
-        """Nothing to scroll sideways, unless a subclass has columns."""

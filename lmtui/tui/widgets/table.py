@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from rich.cells import cell_len
+from textual.binding import BindingType
 
+from lmtui.tui import keys
 from lmtui.tui.plain import cell
 from lmtui.tui.widgets.rows import Part, RowList
 
@@ -38,6 +40,8 @@ class Column(Generic[T]):
 
 class Table(RowList, Generic[T]):
     """Columns of rows. The first `fixed` columns stay when the others are scrolled sideways."""
+
+    BINDINGS: ClassVar[list[BindingType]] = keys.bindings("table")
 
     def __init__(
         self, columns: Sequence[Column[T]] = (), *, fixed: int = 1, id: str | None = None, classes: str | None = None
