@@ -12,7 +12,7 @@ from typing import Any
 from lmtui.metrics.sessions import Outcome
 from lmtui.wire.clock import KernelClock
 from lmtui.wire.connection import SO_TIMESTAMPNS, Connection, cut_before_sent
-from lmtui.wire.exchange import Ask, Sink
+from lmtui.wire.exchange import Ask, Exchange, Sink
 from lmtui.wire.limits import READ_BYTES, SWEEP_S
 from lmtui.wire.request import Endpoint
 from lmtui.wire.stats import WireStats
@@ -106,8 +106,12 @@ class Client:
                 if isinstance(failure, BaseException):
                     raise failure
 
-    async def perform(self, ask: Ask, sink: Sink) -> None:
-        """Send one request and record it to its end, which is always reported. Raises nothing."""
+    async def perform(self, ask: Ask, sink: Sink) -> Exchange | None:
+        """Send one request and record it to its end, which is always reported.
+
+        Returns:
+            What was exchanged; None when the request was never sent.
+        """
         replaced = False
         while True:
             connection = self._idle.pop() if self._idle and not replaced else None
@@ -115,14 +119,14 @@ class Client:
             if connection is None:
                 connection = await self._connect_for(sink)
                 if connection is None:
-                    return
+                    return None
             if sink.cut_as is not None:
                 self._idle.append(connection)
                 cut_before_sent(sink, monotonic_ns())
-                return
+                return None
             self._watch(connection)
-            if await connection.start(ask, sink, was_kept):
-                return
+            if exchange := await connection.start(ask, sink, was_kept):
+                return exchange
             replaced = True
             self.stats.replaced += 1
 

@@ -78,14 +78,14 @@ class Connection:
         self._recvmsg = sock.recvmsg
         self._lag = stats.read_lag_ns.append
         self._exchange: Exchange | None = None
-        self._reply: asyncio.Future[bool] | None = None
+        self._reply: asyncio.Future[Exchange | None] | None = None
         self._unsent = memoryview(b"")
         self._body_end_timer: asyncio.TimerHandle | None = None
         self._was_kept = False
         self._sent_ns = self._last_at_ns = self._last_read_ns = 0
         loop.add_reader(sock.fileno(), self._readable)
 
-    def start(self, ask: Ask, sink: Sink, was_kept: bool) -> asyncio.Future[bool]:
+    def start(self, ask: Ask, sink: Sink, was_kept: bool) -> asyncio.Future[Exchange | None]:
         """Write a request, now.
 
         Args:
@@ -94,8 +94,8 @@ class Connection:
             was_kept: Whether the connection was open before it was needed, so that the server may have closed it.
 
         Returns:
-            Done once the connection is free or closed. True: the request is over and reported. False: the server had
-            closed the kept connection before any byte of a response, and the request can be written anew.
+            Done once the connection is free or closed, with the exchange that is over and reported. None: the server
+            had closed the kept connection before any byte of a response, and the request can be written anew.
         """
         self._reply = reply = self._loop.create_future()
         self._exchange = Exchange(ask, sink, self._stats)
@@ -176,11 +176,24 @@ class Connection:
             if data:
                 self.close()  # Bytes that no request asked for: whatever follows could not be told apart.
         elif data:
-            exchange.feed(data, at_ns, read_ns)
-            if exchange.ending is not None:
-                self._settle(read_ns)
+            try:
+                exchange.feed(data, at_ns, read_ns)
+                if exchange.ending is not None:
+                    self._settle(read_ns)
+            except Exception as bug:
+                self._fail(bug)
+                return
         if self._tls is not None and self._tls.is_closed and self.is_open:
             self._lost("the server closed the connection before the end of its answer")
+
+    def _fail(self, bug: Exception) -> None:
+        """Have a bug raised where the request is awaited, instead of a request that never ends."""
+        self._exchange = None
+        reply, self._reply = self._reply, None
+        self.close()
+        if reply is None:
+            raise bug
+        reply.set_exception(bug)
 
     def _decrypt(self, tls: TlsLayer, received: bytes) -> bytes:
         data = tls.decrypt(received)
@@ -220,21 +233,20 @@ class Connection:
             self.close()
             return
         if self._was_kept and not exchange.started:
+            exchange.http.release()
             self._exchange = None
             reply, self._reply = self._reply, None
             self.close()
             if reply is not None:
-                reply.set_result(False)
+                reply.set_result(None)
             return
         exchange.lost(detail)
         self._settle(monotonic_ns())
 
     def _cut(self) -> None:
         exchange = self._exchange
-        if exchange is not None and exchange.ending is None:
-            exchange.cut()
-            if exchange.ending is not None:
-                self._settle(monotonic_ns())
+        if exchange is not None and exchange.ending is None and exchange.cut():
+            self._settle(monotonic_ns())
 
     def _settle(self, now_ns: int) -> None:
         """Report a request that has ended, then keep the connection, wait for the body's end, or close."""
@@ -280,11 +292,13 @@ class Connection:
         if self._body_end_timer is not None:
             self._body_end_timer.cancel()
             self._body_end_timer = None
-        self._exchange = None
+        exchange, self._exchange = self._exchange, None
+        if exchange is not None:
+            exchange.http.release()
         self._on_free(self)
         reply, self._reply = self._reply, None
         if reply is not None and not reply.done():
-            reply.set_result(True)
+            reply.set_result(exchange)
 
 
 def cut_before_sent(sink: Sink, at_ns: int) -> None:

@@ -153,16 +153,17 @@ class Exchange:
         """Stop because a time limit has passed."""
         self._stop(Ending.TIMEOUT, detail)
 
-    def cut(self) -> None:
-        """Stop because the session says so, unless the plan's cancel finds the answer finished already."""
+    def cut(self) -> bool:
+        """Stop because the session says so, unless the plan's cancel finds the answer finished; whether it stopped."""
         cut_as = self._sink.cut_as
         if cut_as is Outcome.CANCELLED and self.answer.is_complete:
-            return
+            return False
         if cut_as is Outcome.TIMEOUT:
             self._stop(Ending.TIMEOUT, "not finished within its time limit")
         else:
             self._cut_tokens = self.answer.tokens
             self._stop(Ending.CUT, "cut by the end of the run")
+        return True
 
     def on_body(self, data: bytes) -> None:
         """Take a piece of the body, without its framing."""

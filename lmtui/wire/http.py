@@ -14,6 +14,10 @@ class BrokenHttpError(Exception):
     """What came is not HTTP, or not HTTP that this client can read; the text says what."""
 
 
+def _ignore(data: bytes) -> None:
+    """Take a piece of a body that nobody reads."""
+
+
 class HttpResponse:
     """Parses one response; its body goes to `on_body` piece by piece, without the framing.
 
@@ -23,7 +27,17 @@ class HttpResponse:
         is_whole: Whether the body has ended as its framing says it should.
     """
 
-    __slots__ = ("_bytes_in", "_interim", "_more_came", "_parser", "headers", "is_whole", "on_body", "status")
+    __slots__ = (
+        "_bytes_in",
+        "_interim",
+        "_may_keep",
+        "_more_came",
+        "_parser",
+        "headers",
+        "is_whole",
+        "on_body",
+        "status",
+    )
 
     def __init__(self, on_body: Callable[[bytes], None]) -> None:
         self.on_body = on_body
@@ -31,6 +45,7 @@ class HttpResponse:
         self.headers: dict[str, str] = {}
         self.is_whole = False
         self._interim = False
+        self._may_keep = False
         self._more_came = False
         self._bytes_in = 0
         self._parser = httptools.HttpResponseParser(self)
@@ -69,11 +84,16 @@ class HttpResponse:
     @property
     def keeps_connection(self) -> bool:
         """Whether the connection can carry another request after this whole response."""
-        return self.is_whole and not self._more_came and self._parser.should_keep_alive()
+        return self._may_keep and not self._more_came
 
     def on_message_begin(self) -> None:
         """Take the start of a message: after a whole one it is an answer to nothing."""
         self._more_came = self.is_whole
+
+    def release(self) -> None:
+        """Let go of the parser, with which this object is a cycle: the garbage collector is off during a run."""
+        self.on_body = _ignore
+        del self._parser
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take one header field, as the parser found it."""
@@ -96,6 +116,7 @@ class HttpResponse:
             self._interim = False
         else:
             self.is_whole = True
+            self._may_keep = self._parser.should_keep_alive()
 
 
 class ContentDecoder:

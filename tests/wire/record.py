@@ -11,6 +11,7 @@ from typing import Any
 from lmtui.metrics.sessions import UNKNOWN, Outcome, TokenSource
 from lmtui.wire import Ask, Client, Endpoint, OpenAIAnswer, SglangAnswer, TrtAnswer, payload
 from lmtui.wire.answer import Answer
+from lmtui.workload.plan import PlannedRequest
 
 ANSWERS: dict[str, type[Answer]] = {
     "completions": OpenAIAnswer,
@@ -30,6 +31,7 @@ PATHS = {
 class Record:
     """One request as its session would see it; `cut_after`: cut as CANCELLED at that tick, counted from 1."""
 
+    request: PlannedRequest = field(default_factory=lambda: PlannedRequest(index=0, prompt="", output_len=1))
     cut_after: int | None = None
     cut_as: Outcome | None = None
     on_cut: Callable[[], None] | None = None
@@ -43,7 +45,8 @@ class Record:
 
     def tick(self, at_ns: int, tokens: int) -> bool:
         assert not self.ends, "a tick after the end"
-        assert self.sent_ns and at_ns >= self.sent_ns[-1]
+        assert self.sent_ns
+        assert at_ns >= self.sent_ns[-1]
         self.ticks.append((at_ns, tokens))
         if self.on_tick is not None:
             self.on_tick()
@@ -67,15 +70,15 @@ class Record:
     ) -> None:
         assert not self.ends, "ended twice"
         assert (error == "") == (outcome in (Outcome.OK, Outcome.SHORT, Outcome.CANCELLED)), (outcome, error)
-        told = dict(
-            output_tokens=output_tokens,
-            token_source=token_source,
-            prompt_tokens=prompt_tokens,
-            cached_tokens=cached_tokens,
-            connect_ns=connect_ns,
-            wasted_tokens=wasted_tokens,
-            error=error,
-        )
+        told = {
+            "output_tokens": output_tokens,
+            "token_source": token_source,
+            "prompt_tokens": prompt_tokens,
+            "cached_tokens": cached_tokens,
+            "connect_ns": connect_ns,
+            "wasted_tokens": wasted_tokens,
+            "error": error,
+        }
         self.ends.append((outcome, at_ns, told))
 
     def cut(self, outcome: Outcome) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ async def measure(case: dict[str, Any], port: int) -> tuple[dict[str, Any], dict
     took_ms = (time.monotonic() - started) * 1e3
     await client.close()
     stamps = [record.sent_ns[-1], *(at for at, _ in record.ticks)]
-    ms = [(b - a) / 1e6 for a, b in zip(stamps, stamps[1:], strict=False)]
+    ms = [(b - a) / 1e6 for a, b in pairwise(stamps)]
     told = record.told
     values = {
         "outcome": record.outcome.label,
@@ -73,7 +74,7 @@ async def measure(case: dict[str, Any], port: int) -> tuple[dict[str, Any], dict
 def wrong(values: dict[str, Any], expect: dict[str, Any]) -> dict[str, Any]:
     """Return the values that are not as expected."""
     keys = values.keys() & expect.keys() - {"error"}
-    bad = {key: (values[key], expect[key]) for key in keys if values[key] != expect[key]}
+    bad: dict[str, Any] = {key: (values[key], expect[key]) for key in keys if values[key] != expect[key]}
     if (expect["error_contains"] or "") not in values["error"]:
         bad["error"] = (values["error"], expect["error_contains"])
     if len(values["error"]) > expect.get("error_max_chars", 2000):
@@ -89,9 +90,8 @@ def late(times: dict[str, Any], expect: dict[str, Any]) -> dict[str, Any]:
         if (window is None) != (value is None) or (window is not None and not window[0] <= value <= window[1]):
             bad[key] = (value, window)
     windows, gaps = expect["gaps_ms"], times["gaps_ms"]
-    if (windows is None) != (gaps is None) or len(windows or ()) != len(gaps or ()):
-        bad["gaps_ms"] = (gaps, windows)
-    elif any(not low <= gap <= high for gap, (low, high) in zip(gaps or (), windows or (), strict=True)):
+    fits = (windows is None) == (gaps is None) and len(windows or ()) == len(gaps or ())
+    if not fits or any(not low <= gap <= high for gap, (low, high) in zip(gaps or (), windows or (), strict=True)):
         bad["gaps_ms"] = (gaps, windows)
     if times["took_ms"] > expect.get("returns_within_ms", 10_000):
         bad["took_ms"] = times["took_ms"]

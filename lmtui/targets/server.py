@@ -1,0 +1,232 @@
+"""Any streaming server, over the wire: opened once in the run process, used by every load worker."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import ssl
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from lmtui.config.model import Config
+from lmtui.config.server_url import LOCAL
+from lmtui.errors import TargetError
+from lmtui.targets.base import Session, TargetInfo
+from lmtui.targets.server_body import OPTIONAL, BodyMaker, encoded
+from lmtui.targets.server_preflight import Preflighter
+from lmtui.targets.server_ready import Inquiry, Served
+from lmtui.targets.server_secrets import Secrets
+from lmtui.wire import Ask, Client, ConnectError, Endpoint, WireStats, payload
+from lmtui.wire.tls import context
+from lmtui.workload.plan import PlannedRequest
+
+SERIALISED_BYTES = 256 * 1024 * 1024
+"""Most memory that requests written out before the start may take; the rest are written out just before they go."""
+
+LISTS_MODELS = "/v1/models"
+HEALTH = {"trt": "/v2/health/ready"}
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPlan:
+    """What opening found out, as a load worker needs it. It can be pickled and holds no secret."""
+
+    info: TargetInfo
+    dropped: tuple[str, ...]
+    uses_max_tokens: bool
+
+
+class ServerTarget:
+    """A server under load (`targets.base.Target`)."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        target = config.target
+        base_url = target.base_url or LOCAL[target.preset]
+        if base_url is None:
+            raise TargetError(f'target.base_url is needed: a server of preset "{target.preset}" has no local port.')
+        self._endpoint = Endpoint.parse(base_url)
+        self._secrets = Secrets()
+        self._plan: ServerPlan | None = None
+        self._bodies: BodyMaker | None = None
+        self._client: Client | None = None
+        self._head = b""
+        self._template: Ask | None = None
+        self._written: dict[int, bytes] = {}
+
+    @classmethod
+    def from_prepared(cls, config: Config, plan: ServerPlan) -> ServerTarget:
+        """Return the target for a load worker: its `open` asks the server nothing."""
+        made = cls(config)
+        made._plan = plan
+        return made
+
+    def prepared(self) -> ServerPlan:
+        """Return what `open` found out, for `from_prepared`."""
+        if self._plan is None:
+            raise RuntimeError("the target is not open")
+        return self._plan
+
+    @property
+    def stats(self) -> WireStats:
+        """What the wire noticed about itself so far."""
+        return self._opened.stats
+
+    @property
+    def _opened(self) -> Client:
+        if self._client is None:
+            raise RuntimeError("the target is not open")
+        return self._client
+
+    async def open(self, progress: Callable[[str], None]) -> TargetInfo:
+        """Wait for the server, ask what it serves, and try one request. Raises TargetError."""
+        target = self._config.target
+        fields = self._fields()
+        extra = self._secrets.expand(target.extra_body, "target.extra_body")
+        tls = self._context()
+        _raise_open_files()
+        self._client = client = Client(
+            self._endpoint,
+            timeout_s=target.timeout_s,
+            idle_timeout_s=target.idle_timeout_s,
+            connect_timeout_s=target.connect_timeout_s,
+            tls=tls,
+        )
+        try:
+            await client.open()
+            if self._plan is None:
+                self._plan = await self._prepare(client, fields, extra, tls, progress)
+        except ConnectError as error:
+            await self.close()
+            raise TargetError(f"{error}. Correct target.base_url.") from error
+        except BaseException:
+            await self.close()
+            raise
+        plan = self._plan
+        self._use(BodyMaker(self._config, plan.info.model, extra, plan.dropped, plan.uses_max_tokens))
+        return plan.info
+
+    async def prepare(self, connections: int, requests: Iterable[PlannedRequest] = ()) -> None:
+        """Open connections and write out requests before the release, so that neither happens inside the load.
+
+        Raises:
+            TargetError: A connection cannot be opened.
+        """
+        left = SERIALISED_BYTES
+        for request in requests:
+            self._written[request.index] = written = self._payload(request)
+            left -= len(written)
+            if left <= 0:
+                break
+        try:
+            await self._opened.prepare(connections)
+        except ConnectError as error:
+            raise TargetError(f"{error}: {connections} connections were to be opened before the start.") from error
+
+    async def perform(self, request: PlannedRequest, session: Session) -> None:
+        """Send one request and record its answer. A server is never lost: each request has its own error."""
+        written = self._written.pop(request.index, None)
+        await self._opened.perform(self._ask(request, written), session)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        if self._client is not None:
+            await self._client.close()
+
+    async def _prepare(
+        self,
+        client: Client,
+        fields: dict[str, str],
+        extra: dict[str, object],
+        tls: ssl.SSLContext | None,
+        progress: Callable[[str], None],
+    ) -> ServerPlan:
+        target, api = self._config.target, self._config.target.api
+        path = HEALTH.get(api, LISTS_MODELS)
+        async with Inquiry(self._endpoint, fields, tls, self._secrets.mask, target.api_key_env) as inquiry:
+            progress(f"asking {self._endpoint.base_url} what it serves")
+            answer = await inquiry.wait(path, target.ready_timeout_s, progress)
+            inquiry.check(path, answer)
+            served = await inquiry.served(answer) if path == LISTS_MODELS else Served()
+        model = target.model or next(iter(served.models), None)
+        if model is None and api in ("completions", "chat"):
+            raise TargetError(
+                f"{self._endpoint.url(path)} lists no model (HTTP {answer.status_code}): set target.model to its name."
+            )
+        bodies, notes = BodyMaker(self._config, model, extra), tuple[str, ...]()
+        if target.preflight:
+            self._use(bodies)
+            found = await Preflighter(client, self._endpoint, self._config, self._probe).run(
+                bodies, served.models, progress
+            )
+            bodies, notes = found.bodies, found.notes
+        dropped = tuple(OPTIONAL[name] for name in bodies.dropped)
+        info = TargetInfo(model, served.versions, served.limits, notes, dropped_fields=dropped)
+        return ServerPlan(info, bodies.dropped, bodies.uses_max_tokens)
+
+    def _fields(self) -> dict[str, str]:
+        """Return the header fields of every request, with the API key when there is one."""
+        target = self._config.target
+        fields: dict[str, str] = {
+            name.lower(): value for name, value in self._secrets.expand(target.headers, "target.headers").items()
+        }
+        key = os.environ.get(target.api_key_env, "") if target.api_key_env else ""
+        if key:
+            self._secrets.add(key)
+            fields.setdefault("authorization", f"Bearer {key}")
+        return fields
+
+    def _context(self) -> ssl.SSLContext | None:
+        target = self._config.target
+        if not self._endpoint.is_tls:
+            return None
+        try:
+            return context(target.ca, target.insecure)
+        except OSError as error:
+            raise TargetError(f"target.ca = {target.ca!r} cannot be used: {error.strerror or error}.") from error
+
+    def _use(self, bodies: BodyMaker) -> None:
+        """Make every following request with these bodies."""
+        try:
+            self._head = self._endpoint.head(bodies.path, self._fields())
+        except ValueError as error:
+            raise TargetError(f"target.headers (or the API key) cannot be sent: {error}.") from error
+        self._bodies = bodies
+        self._template = Ask(
+            payload=b"",
+            answer=bodies.answer(),
+            max_tokens=0,
+            ignores_eos=bodies.ignores_eos,
+            streams=bodies.streams,
+            mask=self._secrets.mask,
+        )
+
+    def _probe(self, bodies: BodyMaker, request: PlannedRequest) -> Ask:
+        self._use(bodies)
+        return self._ask(request, None)
+
+    def _payload(self, request: PlannedRequest) -> bytes:
+        if self._bodies is None:
+            raise RuntimeError("the target is not open")
+        return payload(self._head, encoded(self._bodies.fields(request)))
+
+    def _ask(self, request: PlannedRequest, written: bytes | None) -> Ask:
+        template = self._template
+        if template is None:
+            raise RuntimeError("the target is not open")
+        return Ask(
+            payload=written if written is not None else self._payload(request),
+            answer=template.answer,
+            max_tokens=request.output_len,
+            ignores_eos=template.ignores_eos,
+            streams=template.streams,
+            mask=template.mask,
+        )
+
+
+def _raise_open_files() -> None:
+    """Allow as many open files as the system lets this process have: each connection is one."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

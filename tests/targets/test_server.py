@@ -1,0 +1,364 @@
+"""The server target: what it sends, what it finds out, what it leaves out, and what it says when that fails."""
+
+from __future__ import annotations
+
+import pickle
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lmtui.errors import TargetError
+from lmtui.metrics.sessions import Outcome, TokenSource
+from lmtui.targets.build import build
+from lmtui.targets.server import ServerTarget
+from lmtui.workload.plan import Message
+from tests.targets.fake_server import Reply, Seen, answer, completion, fake_server
+from tests.targets.making import config, request
+from tests.wire.record import Record
+
+
+def quiet(line: str) -> None:
+    assert line
+
+
+def rejecting(*fields: str, status: int = 422, name_them: bool = True) -> Callable[[Seen], Reply]:
+    """Return a server's manners: it refuses requests with any of these fields."""
+
+    def reply(seen: Seen) -> Reply:
+        found = [field for field in fields if field in seen.body]
+        if seen.method == "POST" and found:
+            told = f"Unexpected fields in the request: {set(found)}" if name_them else "invalid request"
+            return Reply(status, {"detail": told})
+        return answer(seen)
+
+    return reply
+
+
+async def run(base_url: str, **keys: Any) -> tuple[ServerTarget, Record]:
+    """Open a target and perform one request of 8 tokens; closed before the test goes on."""
+    target = ServerTarget(config("server", base_url=base_url, **keys))
+    await target.open(quiet)
+    session = Record(request(output_len=8))
+    await target.perform(session.request, session)
+    await target.close()
+    return target, session
+
+
+async def test_a_request_is_recorded_with_the_servers_counts() -> None:
+    with fake_server() as (server, base_url):
+        target, session = await run(base_url)
+    assert session.outcome is Outcome.OK
+    assert len(session.ticks) == 8
+    assert (session.told["output_tokens"], session.told["token_source"]) == (8, TokenSource.USAGE)
+    assert session.told["prompt_tokens"] == 7
+    info = target.prepared().info
+    assert (info.model, info.limits, info.notes) == ("fake-model", {"max_model_len": 4096}, ())
+    assert server.posts[-1] == {
+        "model": "fake-model",
+        "prompt": request().prompt,
+        "max_tokens": 8,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "ignore_eos": True,
+    }
+
+
+async def test_preflight_has_the_fields_of_the_run() -> None:
+    with fake_server() as (server, base_url):
+        await run(base_url, api="chat", extra_body={"min_p": 0.1})
+    first, last = server.posts
+    assert first.keys() == last.keys()
+    assert first["max_completion_tokens"] == 2
+
+
+async def test_connections_are_kept_and_opened_before_they_are_needed() -> None:
+    with fake_server() as (_, base_url):
+        target = ServerTarget(config("server", base_url=base_url))
+        await target.open(quiet)
+        requests = [request(i) for i in range(6)]
+        await target.prepare(3, requests)
+        assert target.stats.opened == 3
+        for planned in requests:
+            session = Record(planned)
+            await target.perform(planned, session)
+            assert session.outcome is Outcome.OK
+        assert target.stats.opened == 3
+        await target.close()
+
+
+@pytest.mark.parametrize("name_them", [True, False])
+async def test_rejected_optional_fields_are_left_out_and_noted(name_them: bool) -> None:
+    with fake_server(rejecting("ignore_eos", name_them=name_them)) as (server, base_url):
+        target, session = await run(base_url)
+    assert session.outcome is Outcome.OK
+    assert "ignore_eos" not in server.posts[-1]
+    assert "stream_options" in server.posts[-1]
+    info = target.prepared().info
+    assert info.dropped_fields == ("request.ignore_eos",)
+    assert "ignore_eos" in info.notes[0]
+
+
+async def test_several_rejected_fields_are_left_out() -> None:
+    for name_them in (True, False):
+        manners = rejecting("ignore_eos", "top_k", "stream_options", name_them=name_them)
+        with fake_server(manners) as (server, base_url):
+            target = ServerTarget(config("server", base_url=base_url, request={"top_k": 5}))
+            await target.open(quiet)
+            await target.close()
+        assert {"ignore_eos", "top_k", "stream_options"}.isdisjoint(server.posts[-1])
+        assert set(target.prepared().info.dropped_fields) >= {"request.ignore_eos", "request.top_k", "stream_options"}
+
+
+async def test_a_natural_stop_is_fine_once_ignore_eos_was_dropped() -> None:
+    def stops(seen: Seen) -> Reply:
+        refused = rejecting("ignore_eos")(seen)
+        if seen.method == "GET" or refused.status != 200:
+            return refused
+        return Reply(pieces=completion(1, finish="stop"))
+
+    with fake_server(stops) as (_, base_url):
+        _, session = await run(base_url)
+    assert session.outcome is Outcome.OK
+    with fake_server(lambda seen: stops(seen) if seen.method == "GET" else Reply(pieces=completion(1))) as (
+        _,
+        base_url,
+    ):
+        _, session = await run(base_url)
+    assert session.outcome is Outcome.SHORT
+
+
+async def test_drop_rejected_false_refuses_and_names_the_field() -> None:
+    with fake_server(rejecting("ignore_eos")) as (_, base_url), pytest.raises(TargetError) as caught:
+        await run(base_url, drop_rejected=False)
+    text = str(caught.value)
+    for part in ("request.ignore_eos", "422", f"{base_url}/v1/completions", "drop_rejected"):
+        assert part in text
+
+
+async def test_an_essential_field_that_is_rejected_ends_the_run() -> None:
+    with (
+        fake_server(rejecting("min_p")) as (_, base_url),
+        pytest.raises(TargetError, match=r"target\.extra_body\.min_p"),
+    ):
+        await run(base_url, extra_body={"min_p": 0.1})
+
+
+async def test_chat_falls_back_to_max_tokens() -> None:
+    with fake_server(rejecting("max_completion_tokens", status=400)) as (server, base_url):
+        target, session = await run(base_url, api="chat")
+    assert session.outcome is Outcome.OK
+    assert server.posts[-1]["max_tokens"] == 8
+    assert "max_completion_tokens" in target.prepared().info.notes[0]
+
+
+async def test_a_load_worker_opens_without_asking() -> None:
+    with fake_server(rejecting("ignore_eos")) as (server, base_url):
+        first, _ = await run(base_url)
+        asked = len(server.seen)
+        plan = pickle.loads(pickle.dumps(first.prepared()))
+        worker = ServerTarget.from_prepared(first._config, plan)
+        info = await worker.open(quiet)
+        assert len(server.seen) == asked
+        assert info == plan.info
+        session = Record(request(output_len=3))
+        await worker.perform(session.request, session)
+        await worker.close()
+    assert session.outcome is Outcome.OK
+    assert "ignore_eos" not in server.posts[-1]
+
+
+@pytest.mark.parametrize(
+    ("manners", "parts"),
+    [
+        (lambda seen: Reply(404, {"detail": "Not Found"}), ["lists no model", "target.model"]),
+        (lambda seen: Reply(401, {"error": "Unauthorized"}), ["401", "OPENAI_API_KEY"]),
+        (lambda seen: Reply(307, {}, headers={"location": "http://elsewhere:1/v1/models"}), ["http://elsewhere:1"]),
+        (
+            lambda seen: answer(seen) if seen.method == "GET" else Reply(301, {}, headers={"location": "http://b/x"}),
+            ["http://b/x", "301", "target.base_url"],
+        ),
+        (
+            lambda seen: answer(seen) if seen.method == "GET" else Reply(404, {"message": "The model 'x' is unknown"}),
+            ["fake-model", "target.model"],
+        ),
+        (
+            lambda seen: answer(seen) if seen.method == "GET" else Reply(body={"object": "text_completion"}),
+            ["protocol_error", "text_completion", "target.api"],
+        ),
+        (
+            lambda seen: answer(seen) if seen.method == "GET" else Reply(429, {"error": "queue is full"}),
+            ["queue is full"],
+        ),
+    ],
+)
+async def test_a_refusal_is_explained(manners: Any, parts: list[str]) -> None:
+    with fake_server(manners) as (_, base_url), pytest.raises(TargetError) as caught:
+        await run(base_url)
+    for part in parts:
+        assert part in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+async def test_an_unreachable_server_is_waited_for_then_explained() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    lines: list[str] = []
+    target = ServerTarget(config("server", base_url=f"http://127.0.0.1:{port}", ready_timeout_s=0.6))
+    with pytest.raises(TargetError, match="ready_timeout_s"):
+        await target.open(lines.append)
+    assert any("waiting for" in line for line in lines)
+
+
+async def test_a_server_that_is_still_loading_is_waited_for() -> None:
+    answers = iter([503, 503])
+
+    def loading(seen: Seen) -> Reply:
+        status = next(answers, 200)
+        return answer(seen) if status == 200 else Reply(status, {"detail": "loading"})
+
+    with fake_server(loading) as (_, base_url):
+        _, session = await run(base_url)
+    assert session.outcome is Outcome.OK
+
+
+async def test_an_unknown_host_is_said_at_once() -> None:
+    target = ServerTarget(config("server", base_url="http://no-such-host.invalid:1"))
+    with pytest.raises(TargetError, match=r"no-such-host\.invalid"):
+        await target.open(quiet)
+
+
+async def test_a_preset_without_a_local_port_needs_a_url() -> None:
+    with pytest.raises(TargetError, match=r"target\.base_url"):
+        build(config("server"))
+
+
+async def test_secrets_are_sent_and_never_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LMTUI_TEST_KEY", "sk-very-secret")
+    monkeypatch.setenv("LMTUI_TEST_TENANT", "tenant-secret")
+
+    def parrot(seen: Seen) -> Reply:
+        if seen.method == "GET":
+            return answer(seen)
+        return Reply(400, {"message": f"{seen.headers} {seen.body}"})
+
+    with fake_server(parrot) as (server, base_url), pytest.raises(TargetError) as caught:
+        await run(
+            base_url,
+            api_key_env="LMTUI_TEST_KEY",
+            headers={"X-Tenant": "${LMTUI_TEST_TENANT}"},
+            extra_body={"user": {"name": "${LMTUI_TEST_TENANT}"}},
+        )
+    sent = server.seen[-1]
+    assert sent.headers["authorization"] == "Bearer sk-very-secret"
+    assert sent.headers["x-tenant"] == "tenant-secret"
+    assert sent.body["user"] == {"name": "tenant-secret"}
+    assert "***" in str(caught.value)
+    for secret in ("sk-very-secret", "tenant-secret"):
+        assert secret not in str(caught.value)
+
+
+async def test_a_variable_that_is_not_set_is_named() -> None:
+    target = ServerTarget(config("server", base_url="http://127.0.0.1:1", headers={"X-A": "${LMTUI_UNSET_VARIABLE}"}))
+    with pytest.raises(TargetError, match="LMTUI_UNSET_VARIABLE"):
+        await target.open(quiet)
+
+
+async def sent_body(
+    planned: Any = None, *, asked: dict[str, Any] | None = None, **keys: Any
+) -> tuple[str, dict[str, Any]]:
+    """Return path and body of one request, without a preflight."""
+    with fake_server() as (server, base_url):
+        target = ServerTarget(
+            config("server", base_url=base_url, preflight=False, model="m", request=asked or {}, **keys)
+        )
+        await target.open(quiet)
+        planned = planned or request(output_len=5, prompt="Hi")
+        await target.perform(planned, Record(planned))
+        await target.close()
+    return server.seen[-1].path, server.posts[-1]
+
+
+async def test_bodies_by_api() -> None:
+    sampling = {"temperature": 0.5, "top_k": 3}
+    path, body = await sent_body(api="chat", asked=sampling)
+    assert path == "/v1/chat/completions"
+    assert body["messages"] == [{"role": "user", "content": "Hi"}]
+    assert (body["temperature"], body["top_k"], body["max_completion_tokens"]) == (0.5, 3, 5)
+    assert "top_p" not in body
+    path, body = await sent_body(api="sglang", asked=sampling)
+    assert path == "/generate"
+    assert body == {
+        "text": "Hi",
+        "sampling_params": {"temperature": 0.5, "top_k": 3, "max_new_tokens": 5, "ignore_eos": True},
+        "stream": True,
+    }
+    path, body = await sent_body(api="sglang", preset="lmdeploy")
+    assert body == {"prompt": "Hi", "max_tokens": 5, "ignore_eos": True, "stream": True}
+    path, body = await sent_body(api="trt")
+    assert path == "/v2/models/ensemble/generate_stream"
+    assert body == {
+        "accumulate_tokens": True,
+        "text_input": "Hi",
+        "max_tokens": 5,
+        "stream": True,
+        "min_length": 5,
+        "end_id": 1048576,
+    }
+    _, body = await sent_body(api="trt", asked={"ignore_eos": False})
+    assert "end_id" not in body
+
+
+async def test_turns_and_token_ids_are_sent_as_they_are() -> None:
+    turns: tuple[Message, ...] = ({"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"})
+    _, body = await sent_body(request(messages=turns), api="chat")
+    assert body["messages"] == list(turns)
+    ids = np.array([5, 6, 7], dtype=np.int32)
+    _, body = await sent_body(request(prompt="", token_ids=ids))
+    assert body["prompt"] == [5, 6, 7]
+    _, body = await sent_body(request(prompt="", token_ids=ids), api="sglang")
+    assert body["input_ids"] == [5, 6, 7]
+
+
+async def test_extra_body_is_merged_deep_and_last() -> None:
+    extra = {"stream_options": {"continuous_usage_stats": True}, "max_tokens": 3, "min_p": 0.2}
+    _, body = await sent_body(extra_body=extra)
+    assert body["stream_options"] == {"include_usage": True, "continuous_usage_stats": True}
+    assert (body["max_tokens"], body["min_p"]) == (3, 0.2)
+
+
+async def test_half_a_surrogate_pair_in_a_prompt_is_sent() -> None:
+    _, body = await sent_body(request(prompt="a\ud83d"))
+    assert body["prompt"] == "a\ud83d"
+
+
+async def test_a_prefix_stands_before_every_path() -> None:
+    with fake_server() as (server, base_url):
+        _, session = await run(f"{base_url}/proxy")
+    assert session.outcome is Outcome.OK
+    assert {seen.path for seen in server.seen} == {
+        "/proxy/v1/models",
+        "/proxy/version",
+        "/proxy/v1/completions",
+    }
+
+
+async def test_one_json_body_is_one_tick_when_streaming_is_off() -> None:
+    def whole(seen: Seen) -> Reply:
+        if seen.method == "GET":
+            return answer(seen)
+        choice = {"index": 0, "text": "all at once", "finish_reason": "length"}
+        usage = {"prompt_tokens": 3, "completion_tokens": seen.body["max_tokens"]}
+        return Reply(body={"object": "text_completion", "choices": [choice], "usage": usage})
+
+    with fake_server(whole) as (server, base_url):
+        target = ServerTarget(config("server", base_url=base_url, request={"stream": False}))
+        await target.open(quiet)
+        session = Record(request(output_len=8))
+        await target.perform(session.request, session)
+        await target.close()
+    assert server.posts[-1]["stream"] is False
+    assert session.outcome is Outcome.OK
+    assert [tokens for _, tokens in session.ticks] == [8]
