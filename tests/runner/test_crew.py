@@ -135,7 +135,7 @@ def test_a_duration_of_two_workers_cycles_without_a_shared_index(url: str) -> No
 @pytest.mark.slow
 @pytest.mark.parametrize("abort", [False, True])
 def test_stop_reaches_every_worker(url: str, abort: bool) -> None:
-    run = spawn.start(server_config(url, {"concurrency": 4, "num_prompts": 50_000, "workers": 2}))
+    run = spawn.start(server_config(url, {"concurrency": 4, "num_prompts": 5_000, "workers": 2}))
     wait(run, is_under_way)
     runs.stop(run, abort=abort)
     status = wait_end(run)
@@ -146,7 +146,7 @@ def test_stop_reaches_every_worker(url: str, abort: bool) -> None:
 
 @pytest.mark.slow
 def test_workers_die_with_a_killed_run(url: str) -> None:
-    run = spawn.start(server_config(url, {"concurrency": 4, "num_prompts": 50_000, "workers": 2}))
+    run = spawn.start(server_config(url, {"concurrency": 4, "num_prompts": 5_000, "workers": 2}))
     status = wait(run, is_under_way)
     workers = children(status.pid)
     assert len(workers) == 2
@@ -164,8 +164,23 @@ def test_workers_die_with_a_killed_run(url: str) -> None:
 
 
 @pytest.mark.slow
+def test_an_abort_kills_a_worker_that_hangs(url: str) -> None:
+    run = RunDirectory.create(server_config(url, {"concurrency": 4, "num_prompts": 5_000, "workers": 2}))
+    code = "import sys; from lmtui.runner import crew, process; crew.END_S = 0.1; sys.exit(process.main())"
+    with run.log_path.open("wb") as log:
+        process = subprocess.Popen([sys.executable, "-c", code, str(run.path)], stderr=log, start_new_session=True)
+    status = wait(run, is_under_way)
+    os.kill(children(status.pid)[0], signal.SIGSTOP)
+    runs.stop(run, abort=True)
+    assert process.wait(60) == INTERRUPTED
+    status = wait_end(run)
+    assert (status.phase, status.message) == ("stopped", "aborted")
+    planned_is_the_sum(run)
+
+
+@pytest.mark.slow
 def test_a_worker_that_dies_fails_the_run_and_keeps_what_was_measured(url: str) -> None:
-    run = spawn.start(server_config(url, {"concurrency": 4, "num_prompts": 50_000, "workers": 2}))
+    run = spawn.start(server_config(url, {"concurrency": 4, "num_prompts": 5_000, "workers": 2}))
     status = wait(run, is_under_way)
     os.kill(children(status.pid)[0], signal.SIGKILL)
     status = wait_end(run)

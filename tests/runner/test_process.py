@@ -131,8 +131,9 @@ def test_the_run_process_leads_a_session_of_its_own_and_a_hangup_does_not_reach_
     assert wait_end(run).phase == "stopped"
 
 
-def test_stop_drains_and_keeps() -> None:
-    run = spawn.start(config(target=REAL, load=ENDLESS))
+@pytest.mark.parametrize("clock", ["real", "virtual"])
+def test_stop_drains_and_keeps(clock: str) -> None:
+    run = spawn.start(config(target={**REAL, "clock": clock}, load=ENDLESS))
     wait(run, is_under_way)
     runs.stop(run)
     status = wait_end(run)
