@@ -86,8 +86,22 @@ class Engine:
 def engine(home: Path) -> Iterator[Engine]:
     engine = Engine(config("transformers", kv_tokens=2048, max_batch_size=8))
     yield engine
-    assert not engine.target._flights
     engine.close()
+    assert not engine.target._flights
+
+
+@pytest.fixture
+def engines(home: Path) -> Iterator[Callable[[Config], Engine]]:
+    """Open engines of other configs; all are closed at the end, or their threads would keep the process alive."""
+    opened: list[Engine] = []
+
+    def open_one(asked: Config) -> Engine:
+        opened.append(Engine(asked))
+        return opened[-1]
+
+    yield open_one
+    for engine in opened:
+        engine.close()
 
 
 def greedy(prompt: str, length: int) -> list[int]:
@@ -266,7 +280,7 @@ def test_stamps_are_taken_before_the_loop_gets_to_the_outputs(engine: Engine) ->
     assert session.last_ns <= released[0]
 
 
-def test_other_settings_of_a_request(home: Path) -> None:
+def test_other_settings_of_a_request(engines: Callable[[Config], Engine]) -> None:
     """Natural stops, whole answers, prompts tokenised before the start, and greedy by temperature 0."""
     asked = {
         "ignore_eos": False,
@@ -275,7 +289,7 @@ def test_other_settings_of_a_request(home: Path) -> None:
         "skip_detokenize": True,
         "temperature": 0.0,
     }
-    engine = Engine(config("transformers", request=asked))
+    engine = engines(config("transformers", request=asked))
     reference = greedy(PROMPT, 12)
     (whole,) = engine.perform(request(prompt=PROMPT, output_len=12))
     assert [tokens for _, tokens in whole.ticks] == [12]
@@ -285,23 +299,21 @@ def test_other_settings_of_a_request(home: Path) -> None:
     engine.target._manager.generation_config.eos_token_id = stop
     (stopped,) = engine.perform(request(prompt=PROMPT, output_len=12))
     assert (stopped.outcome, stopped.output_tokens) == (Outcome.OK, reference.index(stop) + 1)
-    engine.close()
 
 
-def test_a_cache_that_is_too_small_for_the_batch_costs_time_but_no_tokens(home: Path) -> None:
+def test_a_cache_that_is_too_small_for_the_batch_costs_time_but_no_tokens(engines: Callable[[Config], Engine]) -> None:
     """The engine takes requests out of the cache and reads them in again; counts go on where they were."""
-    engine = Engine(config("transformers", kv_tokens=256))
+    engine = engines(config("transformers", kv_tokens=256))
     prompts = [f"{n} {PROMPT[n:]}" for n in range(6)]
     sessions = engine.perform(*(request(n, prompt=prompt, output_len=60) for n, prompt in enumerate(prompts)))
     assert engine.ids[5] == greedy(prompts[5], 60)
     for session in sessions:
         assert session.outcome is Outcome.OK
         assert [tokens for _, tokens in session.ticks] == list(range(1, 61))
-    engine.close()
 
 
-def test_an_engine_that_dies_ends_every_session_and_the_target(home: Path) -> None:
-    engine = Engine(config("transformers"))
+def test_an_engine_that_dies_ends_every_session_and_the_target(engines: Callable[[Config], Engine]) -> None:
+    engine = engines(config("transformers"))
     sessions = [RecordingSession(request(n, prompt=PROMPT, output_len=500)) for n in range(3)]
 
     def boom(*_: Any) -> None:
@@ -329,7 +341,6 @@ def test_an_engine_that_dies_ends_every_session_and_the_target(home: Path) -> No
         engine.run(lambda: engine.target.perform(late.request, late))
     assert late.outcome is Outcome.BAD_FINISH
     assert late.let_go_ns == UNKNOWN
-    engine.close()
 
 
 def opened(asked: Config) -> None:
