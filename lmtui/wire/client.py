@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import socket
 import ssl
 from time import monotonic_ns
@@ -173,7 +174,8 @@ class Client:
         except ssl.SSLError as error:
             raise ConnectError(f"no TLS with {url}: {error.reason or error}") from error
         except OSError as error:
-            raise ConnectError(f"no connection to {url}: {error.strerror or error}") from error
+            words = os.strerror(error.errno) if error.errno else error.strerror or error
+            raise ConnectError(f"no connection to {url}: {words}") from error
         self.stats.opened += 1
         connect_ns = monotonic_ns() - start_ns
         return Connection(
