@@ -27,9 +27,15 @@ def ready_ns(sessions: Sessions, requests: Requests, max_in_flight: int | None) 
     return ready
 
 
-def send_lag_ns(sessions: Sessions, ready: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return how late the client sent each request that was sent."""
+def send_lag_ns(sessions: Sessions, ready: NDArray[np.int64], *, closed_load: bool) -> NDArray[np.int64]:
+    """Return how late the client sent each request that was sent.
+
+    A closed load fills all its places at the release, one after another: that burst is the load's shape, not the
+    client's lateness, and is left out.
+    """
     known = ready != UNKNOWN
+    if closed_load:
+        known &= ready > sessions.start_ns
     lag: NDArray[np.int64] = np.maximum(sessions.sent_ns[known] - ready[known], 0)
     return lag
 

@@ -56,7 +56,7 @@ def summarise(
     run = span(sessions, requests, closed_load=closed_load)
     outcomes = _outcomes(sessions)
     ready = rate.ready_ns(sessions, requests, None if closed_load else config.load.max_in_flight)
-    send_lag = of_ns(rate.send_lag_ns(sessions, ready))
+    send_lag = of_ns(rate.send_lag_ns(sessions, ready, closed_load=closed_load))
     metrics = _metrics(config, sessions, requests, run, closed_load=closed_load)
     violations = (
         *identities.of_requests(sessions, requests),

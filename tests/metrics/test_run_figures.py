@@ -84,8 +84,24 @@ def test_waiting_for_a_place_under_the_cap_is_not_the_clients_lag() -> None:
         ]
     )
     requests = per_request(sessions)
-    assert [value / MS for value in send_lag_ns(sessions, ready_ns(sessions, requests, 2))] == [0, 1, 3, 0]
-    assert [value / MS for value in send_lag_ns(sessions, ready_ns(sessions, requests, None))] == [0, 1, 103, 0]
+    assert [value / MS for value in send_lag_ns(sessions, ready_ns(sessions, requests, 2), closed_load=False)] == [
+        0,
+        1,
+        3,
+        0,
+    ]
+    assert [value / MS for value in send_lag_ns(sessions, ready_ns(sessions, requests, None), closed_load=False)] == [
+        0,
+        1,
+        103,
+        0,
+    ]
+
+
+def test_the_burst_that_fills_a_closed_load_is_not_the_clients_lag() -> None:
+    sessions = made([Made(4, [(100, 1)], due=0), Made(9, [(200, 1)], due=0), Made(101, [(300, 1)], due=100)])
+    ready = ready_ns(sessions, per_request(sessions), None)
+    assert [value / MS for value in send_lag_ns(sessions, ready, closed_load=True)] == [1]
 
 
 def test_the_steady_window_of_a_closed_load_is_between_ramp_and_drain() -> None:
