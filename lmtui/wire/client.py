@@ -99,10 +99,13 @@ class Client:
         Raises:
             ConnectError: One cannot be opened; those that were opened stay.
         """
-        while (missing := connections - len(self._idle)) > 0:
-            batch = min(missing, OPENED_AT_ONCE)
+        missing = connections - len(self._idle)
+        for first in range(0, missing, OPENED_AT_ONCE):
+            batch = min(missing - first, OPENED_AT_ONCE)
             made = await asyncio.gather(*(self._connect() for _ in range(batch)), return_exceptions=True)
-            self._idle += [connection for connection in made if isinstance(connection, Connection)]
+            for connection in made:
+                if isinstance(connection, Connection):
+                    self._freed(connection)
             for failure in made:
                 if isinstance(failure, BaseException):
                     raise failure
@@ -122,7 +125,7 @@ class Client:
                 if connection is None:
                     return None
             if sink.cut_as is not None:
-                self._idle.append(connection)
+                self._freed(connection)
                 cut_before_sent(sink, monotonic_ns())
                 return None
             self._watch(connection)
@@ -151,7 +154,11 @@ class Client:
 
         sink.on_cut = cancel
         try:
-            return await task
+            connection = await task
+            if connection.is_open:
+                return connection
+            words = f"{self._endpoint.base_url} closed the connection as soon as it was open"
+            sink.end(Outcome.CONNECT_ERROR, monotonic_ns(), error=words)
         except ConnectError as error:
             sink.end(Outcome.CONNECT_ERROR, monotonic_ns(), error=str(error))
         except asyncio.CancelledError:
