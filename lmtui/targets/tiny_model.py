@@ -10,7 +10,7 @@ from pathlib import Path
 from lmtui import paths
 from lmtui.workload import tiny_tokenizer
 
-NAME = "tiny-llama-1"
+NAME = "tiny-llama-2"
 """Its folder and its name in results. Count up when the recipe changes."""
 
 _WEIGHTS_SEED = 20
@@ -48,11 +48,11 @@ def _make(folder: Path, tokenizer: Path) -> None:
     vocabulary = tokenizers.Tokenizer.from_file(str(tokenizer / "tokenizer.json"))
     config = LlamaConfig(
         vocab_size=vocabulary.get_vocab_size(),
-        hidden_size=64,
-        intermediate_size=128,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
+        hidden_size=256,
+        intermediate_size=512,
+        num_hidden_layers=8,
+        num_attention_heads=8,
+        num_key_value_heads=4,
         max_position_embeddings=4096,
         bos_token_id=vocabulary.token_to_id(tiny_tokenizer.BOS),
         eos_token_id=vocabulary.token_to_id(tiny_tokenizer.EOS),
