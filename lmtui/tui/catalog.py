@@ -72,16 +72,24 @@ def load(name: str, source: str) -> Document:
     return presets.load(name) if source == "preset" else store.load(name)
 
 
-def configs() -> list[Entry]:
-    """Return saved configs, then presets; what cannot be read says why."""
+def configs() -> tuple[list[Entry], str]:
+    """Return saved configs, then presets, and what is wrong with the history ("" when nothing is).
+
+    A config that cannot be read says why in its entry.
+    """
     from lmtui.config import presets, store
 
-    last = last_results()
-    return [
+    problem = ""
+    try:
+        last = last_results()
+    except LmtuiError as error:
+        last, problem = {}, line(str(error))
+    entries = [
         _entry(name, source, last)
         for source, names in (("saved", store.names()), ("preset", presets.names()))
         for name in names
     ]
+    return entries, problem
 
 
 def _entry(name: str, source: str, last: Mapping[str, Last]) -> Entry:
@@ -161,8 +169,8 @@ class LiveRuns:
             run = RunDirectory(folder)
             try:
                 status = runs.current(run)
-            except LmtuiError:
-                self._over.add(folder.name)
+            except (LmtuiError, OSError):
+                self._over.add(folder.name)  # it cannot be read: nothing to show of it
                 continue
             if status.is_final:
                 self._over.add(folder.name)

@@ -68,7 +68,9 @@ class ConfigsScreen(Screen[None]):
 
     @work(exclusive=True, group="read")
     async def _read(self, name: str = "") -> None:
-        self._configs = await asyncio.to_thread(catalog.configs)
+        self._configs, problem = await asyncio.to_thread(catalog.configs)
+        if problem:
+            self.notify(problem, severity="warning", markup=False)
         at = self._first_cursor() if not self._is_read else None
         self._is_read = True
         self._show(name, at)

@@ -66,7 +66,7 @@ class ResultsScreen(Screen[None]):
         try:
             held = await asyncio.to_thread(history.load, paths.history())
         except LmtuiError as error:
-            self._notes = [str(error)]
+            self.notify(str(error), severity="error", markup=False, timeout=10)
             self._show()
             return
         self._rows = held.rows
