@@ -52,7 +52,8 @@ async def until(condition: Any) -> None:
         await asyncio.sleep(0.001)
 
 
-async def test_a_connection_is_kept_when_the_body_ends_after_the_end_marker() -> None:
+async def test_a_connection_is_kept_when_the_body_ends_after_the_end_marker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lmtui.wire.connection.BODY_END_S", 10.0)
     with raw_server(always(HEAD + chunk(token(), DONE), END)) as server:
         async with opened(server.base_url) as (client, endpoint):
             for _ in range(3):
