@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import httpx
 import msgspec
@@ -24,6 +24,9 @@ TTFT_MS, ITL_MS, TOKENS, ROUNDS = 50, 20, 100, 2
 
 TTFT_MEAN_LIMIT_MS, TTFT_P99_LIMIT_MS, ITL_LIMIT_MS = 3.0, 8.0, 0.3
 """A step is trusted while measured minus true stays within these: TTFT mean, TTFT P99, and ITL P50 and P99."""
+
+TRIES = 3
+"""A step beyond the limits is measured again, up to this often: what else runs on the machine spoils one, not all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,7 @@ class Step:
     lost_chunks: int
     grade: str
     trusted: bool
+    tries: int
 
 
 def selftest(streams: Sequence[int], *, as_json: bool, quiet: bool) -> int:
@@ -53,9 +57,18 @@ def selftest(streams: Sequence[int], *, as_json: bool, quiet: bool) -> int:
         for i, count in enumerate(streams):
             if not quiet:
                 print(f"step {i + 1} of {len(streams)}: {count} streams", file=sys.stderr, flush=True)
-            steps.append(measure(port, count))
+            steps.append(_step(port, count))
     print(msgspec.json.encode([asdict(step) for step in steps]).decode() if as_json else table(steps))
     return 0 if steps[0].trusted else VERDICT
+
+
+def _step(port: int, streams: int) -> Step:
+    """Measure one step until it can be trusted, at most TRIES times; return the last."""
+    for tries in range(1, TRIES):
+        step = measure(port, streams)
+        if step.trusted:
+            return replace(step, tries=tries)
+    return replace(measure(port, streams), tries=TRIES)
 
 
 @contextmanager
@@ -155,6 +168,7 @@ def compare(streams: int, truth: Truth, result: Result) -> Step:
         lost_chunks=lost,
         grade=result.client.grade,
         trusted=within and lost == 0,
+        tries=1,
     )
 
 
@@ -178,7 +192,7 @@ def table(steps: Sequence[Step]) -> str:
         lost = f", {step.lost_chunks} chunks lost" if step.lost_chunks else ""
         lines.append(
             f"{step.streams:>7} {step.chunks_per_s:>9,.0f} {cells} {step.cpu_us_per_chunk:>8.1f}  "
-            f"{'yes' if step.trusted else 'NO'}{lost}"
+            f"{'yes' if step.trusted else 'NO'}{lost}" + (f", try {step.tries}" if step.tries > 1 else "")
         )
     failed = next((step for step in steps if not step.trusted), None)
     lines.append("")
