@@ -6,9 +6,11 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from functools import partial
+from typing import Any, NoReturn
 
 from lmtui import __version__
+from lmtui.config.script_flags import SCRIPTS, Script
 from lmtui.errors import BUG, INTERRUPTED, LmtuiError
 
 WHAT = "a file (contains / or ends in .toml), else a saved config, else a built-in preset"
@@ -56,7 +58,28 @@ def _bug(error: Exception) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors name the way to the help."""
+    """A parser whose errors name the way to the help, and which may get its arguments only when it is chosen.
+
+    Attributes:
+        later: Adds the arguments; None once that is done.
+    """
+
+    later: Callable[[_Parser], None] | None = None
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Parse, after adding what was put off; a flag that does not exist is an error that names the closest."""
+        if self.later is not None:
+            add, self.later = self.later, None
+            add(self)
+        options, rest = super().parse_known_args(args, namespace)
+        flags = [text for text in rest if text.startswith("-") and text != "-"]
+        if flags:
+            import difflib
+
+            name = flags[0].partition("=")[0]
+            near = difflib.get_close_matches(name, self._option_string_actions, 1, 0.0)
+            self.error(f"unknown flag {name}; the closest is {near[0]}")
+        return options, rest
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}. See `{self.prog} --help`\n")
@@ -129,12 +152,25 @@ def _parser() -> argparse.ArgumentParser:
     selftest.add_argument("--quiet", action="store_true", help="no progress on stderr")
     selftest.set_defaults(run=_selftest)
 
+    for name, script in SCRIPTS.items():
+        command = commands.add_parser(
+            name, help=script.help, description=f"{script.help}, with the script's own flags and defaults"
+        )
+        command.later = partial(_fill, script)
+        command.set_defaults(run=_script, script=name)
+
     doctor = commands.add_parser("doctor", help="check the environment, and what a config needs")
     doctor.add_argument("what", metavar="WHAT", nargs="?", help=WHAT)
     _set_flag(doctor)
     doctor.add_argument("--json", action="store_true", help="one JSON array of checks")
     doctor.set_defaults(run=_doctor)
     return parser
+
+
+def _fill(script: Script, parser: argparse.ArgumentParser) -> None:
+    from lmtui.scripts.parser import fill
+
+    fill(parser, script)
 
 
 def _set_flag(parser: argparse.ArgumentParser) -> None:
@@ -237,6 +273,12 @@ def _doctor(options: argparse.Namespace) -> int:
     from lmtui.doctor import doctor
 
     return doctor(options.what, options.sets, as_json=options.json)
+
+
+def _script(options: argparse.Namespace) -> int:
+    from lmtui.scripts.command import run
+
+    return run(options)
 
 
 def _selftest(options: argparse.Namespace) -> int:

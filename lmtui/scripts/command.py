@@ -1,0 +1,167 @@
+"""A script command: flags → configs → runs → the script's table on stdout, its row in its file, the truth on stderr."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+from lmtui.config.script_flags import GUIDED, NEWEST, OLDEST, RESTFUL
+from lmtui.errors import INTERRUPTED, TARGET, TargetError
+from lmtui.scripts import points as pointing
+from lmtui.scripts.points import Point
+
+if TYPE_CHECKING:
+    from lmtui.runner.rundir import RunDirectory, Status
+    from lmtui.scripts.report import Report
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do what was asked and return the exit code."""
+    if notice := version_notice():
+        _say(f"note: {notice}")
+    url = _prepare(options)
+    points, notes = pointing.points(options, url)
+    for note in notes:
+        _say(f"note: {note}")
+    if options.dry_run:
+        return _show_plans(options, points)
+    ready = [(point, *pointing.checked(point)) for point in points]
+    for note in dict.fromkeys(note for _, _, own in ready for note in own):
+        _say(f"note: {note}")
+    if options.tui:
+        from lmtui.headless import need_terminal
+
+        need_terminal()
+    from lmtui.runner import spawn
+
+    code = 0
+    done: list[tuple[Point, Report]] = []
+    for point, config, own in ready:
+        if point.label and not _is_quiet(options):
+            _say(f"--- {point.label}")
+        directory = spawn.start(config, (*notes, *own))
+        status = _follow(options, directory)
+        made, one = _conclude(options, point, directory, status)
+        done.append((point, made))
+        code = code or one
+        if one in (TARGET, INTERRUPTED):
+            break
+    if options.script == GUIDED.command and not options.json:
+        from lmtui.scripts.report import comparison
+
+        print(comparison(options, done), end="")
+    return code
+
+
+def version_notice() -> str | None:
+    """Return a sentence when the installed LMDeploy is not one whose flags these are; None with none installed."""
+    try:
+        version = metadata.version("lmdeploy")
+    except metadata.PackageNotFoundError:
+        return None
+    parts = version.split(".")
+    if not all(part.isdecimal() for part in parts[:2]) or len(parts) < 2:
+        return f"LMDeploy {version} is installed, and the flags here are those of {_span()}."
+    found = (int(parts[0]), int(parts[1]))
+    if OLDEST <= found <= NEWEST:
+        return None
+    age = "older" if found < OLDEST else "newer"
+    return f"LMDeploy {version} is installed, which is {age} than the flags here ({_span()}): some may differ."
+
+
+def _span() -> str:
+    return f"{OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}"
+
+
+def _prepare(options: argparse.Namespace) -> str | None:
+    """Find out what the sample needs: for the restful script the server's URL, the model's name and the dataset."""
+    if options.script != RESTFUL.command:
+        return None
+    from lmtui.scripts import server, sharegpt_file
+
+    url = server.base_url(options)
+    pointing.check_dataset(options)
+    server.name_tokenizer(options, url)
+    if note := server.template_note(options.model_path or options.tokenizer):
+        _say(f"note: {note}")
+    options.dataset_path = str(sharegpt_file.file(options.dataset_path, is_agreed=options.yes))
+    return url
+
+
+def _show_plans(options: argparse.Namespace, points: list[Point]) -> int:
+    """Print the requests of every run; nothing is sent. One object, or one line per run of `--multi`."""
+    import shutil
+
+    import msgspec
+
+    from lmtui.workload.draw import draw
+    from lmtui.workload.show import plan_object, plan_text
+
+    def silent(line: str, share: float | None) -> None: ...
+
+    for point in points:
+        plan = draw(pointing.planned(point), silent)
+        if options.json:
+            print(msgspec.json.encode(plan_object(plan)).decode())
+            continue
+        if len(points) > 1:
+            print(f"--- {point.label}")
+        print(plan_text(plan, shutil.get_terminal_size().columns))
+    return 0
+
+
+def _follow(options: argparse.Namespace, directory: RunDirectory) -> Status:
+    if options.tui:
+        from lmtui.tui.app import run as application
+
+        application(attach=directory.run_id)
+    from lmtui.headless import follow
+
+    return follow(directory, quiet=_is_quiet(options))
+
+
+def _is_quiet(options: argparse.Namespace) -> bool:
+    return bool(getattr(options, "disable_tqdm", False))
+
+
+def _conclude(options: argparse.Namespace, point: Point, directory: RunDirectory, status: Status) -> tuple[Report, int]:
+    """Print the table, append the row, and say on stderr what the script leaves out; return the exit code."""
+    from lmtui.headless import report as lmtui_report
+    from lmtui.runner.recorded import read
+    from lmtui.scripts.report import append, is_whole, report
+
+    result = directory.result()
+    if result is None:
+        raise TargetError(f"{directory.run_id}: {status.message or status.phase}. Its log: {directory.log_path}")
+    sessions = read(directory.path).sessions
+    made = report(options, point, directory.config(), sessions)
+    if options.json:
+        code = lmtui_report(directory, status, as_json=True, quiet=_is_quiet(options), strict=False)
+    else:
+        print(made.text, end="", flush=True)
+        code = _summarise(directory, status)
+    for message in made.messages:
+        _say(f"note: {message}")
+    if made.file is not None:
+        if is_whole(sessions):
+            append(made.file, made.header, made.row)
+            _say(f"row appended to {made.file}")
+        else:
+            _say(f"no row appended to {made.file}: the run was cut short ({status.phase}); `lmtui show` has what came")
+    return made, code
+
+
+def _summarise(directory: RunDirectory, status: Status) -> int:
+    """Print lmtui's own account of a run on stderr: outcomes, real lengths, grade."""
+    import contextlib
+
+    from lmtui.headless import report as lmtui_report
+
+    with contextlib.redirect_stdout(sys.stderr):
+        return lmtui_report(directory, status, as_json=False, quiet=False, strict=False)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)

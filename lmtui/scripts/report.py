@@ -1,0 +1,192 @@
+"""What a script leaves behind after a run: its printed totals, its table, and the row of its file."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lmtui.config.script_flags import GUIDED, RESTFUL, THROUGHPUT
+from lmtui.errors import LmtuiError
+from lmtui.metrics import guided_table, lmdeploy_table, restful_table
+from lmtui.metrics.sessions import UNKNOWN, Outcome, Sessions
+from lmtui.scripts.points import Point
+
+if TYPE_CHECKING:
+    from lmtui.config.model import Config
+    from lmtui.metrics.guided_table import GuidedFigures
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What one run leaves.
+
+    Attributes:
+        text: Totals and table, as the script prints them.
+        header, row: Lines of the script's file; the header is for a new file.
+        file: Where the row goes; None when the script writes none.
+        messages: What a cell cannot show, and why.
+        guided: The figures that the guided script compares at the end; None for the others.
+    """
+
+    text: str
+    header: bytes
+    row: bytes
+    file: Path | None
+    messages: tuple[str, ...]
+    guided: GuidedFigures | None = None
+
+
+def report(options: argparse.Namespace, point: Point, config: Config, sessions: Sessions) -> Report:
+    """Return what the script would print and write after this run."""
+    totals = _totals(options, config, sessions)
+    if options.script == RESTFUL.command:
+        return _restful(options, point, config, sessions, totals)
+    if options.script == GUIDED.command:
+        return _guided(options, point, sessions, totals)
+    stream = config.request.stream
+    profile = lmdeploy_table.figures(sessions, stream_output=stream, closed_load=config.load.mode == "closed")
+    shown: list[tuple[str, object]] = [("Concurrency", options.concurrency)]
+    if options.script == THROUGHPUT.command:
+        title = "Profile Throughput"
+        shown += [
+            ("Cancel rate", options.cancel_rate),
+            ("Stream output", str(stream).lower()),
+            ("Skip tokenize", str(options.skip_tokenize).lower()),
+            ("Skip detokenize", str(options.skip_detokenize).lower()),
+        ]
+    else:
+        title = "Profile Pipeline API"
+        shown.append(("Stream output", str(stream).lower()))
+    columns = (
+        ("backend", options.backend),
+        ("bs", options.concurrency),
+        *_dataset_columns(options),
+        ("num_prompts", options.num_prompts),
+    )
+    return Report(
+        text=totals + lmdeploy_table.table(profile, title, shown),
+        header=lmdeploy_table.csv_header(columns),
+        row=lmdeploy_table.csv_row(profile, columns),
+        file=Path(options.csv) if options.csv else None,
+        messages=profile.messages,
+    )
+
+
+def _dataset_columns(options: argparse.Namespace) -> tuple[tuple[str, object], ...]:
+    names = ("dataset_name", "sharegpt_output_len", "random_input_len", "random_output_len", "random_range_ratio")
+    return tuple((name, getattr(options, name)) for name in names)
+
+
+def _restful(options: argparse.Namespace, point: Point, config: Config, sessions: Sessions, totals: str) -> Report:
+    assert point.rate is not None
+    found = restful_table.figures(sessions, api=config.target.api)
+    values = [options.backend, *(value for _, value in _dataset_columns(options)), point.rate]
+    return Report(
+        text=totals + restful_table.table(found, backend=options.backend, rate=point.rate),
+        header=restful_table.csv_line(restful_table.COLUMNS),
+        row=restful_table.csv_row(found, values),
+        file=_restful_file(options),
+        messages=found.messages,
+    )
+
+
+def _restful_file(options: argparse.Namespace) -> Path:
+    """Return the script's file name; both of its endings hold CSV."""
+    if options.output_file:
+        return Path(options.output_file)
+    start = f"{options.backend}_{time.strftime('%m%d')}_{options.num_prompts}"
+    if options.dataset_name == "random":
+        return Path(f"{start}_{options.random_input_len}_{options.random_output_len}.jsonl")
+    return Path(f"{start}_sharegpt.csv")
+
+
+def _guided(options: argparse.Namespace, point: Point, sessions: Sessions, totals: str) -> Report:
+    found = guided_table.guided_figures(sessions, stream_output=options.stream_output)
+    title = "Baseline (no response_format)" if point.label == "baseline" else f"Guided ({options.response_format})"
+    values = [
+        point.label,
+        options.response_format,
+        options.ignore_eos,
+        options.backend,
+        options.concurrency,
+        options.num_prompts,
+        options.dataset_name,
+    ]
+    return Report(
+        text=totals + lmdeploy_table.table(found.profile, title, [("Concurrency", options.concurrency)]),
+        header=restful_table.csv_line(guided_table.COLUMNS),
+        row=guided_table.csv_row(found, values),
+        file=Path(options.csv) if options.csv else None,
+        messages=found.profile.messages,
+        guided=found,
+    )
+
+
+def comparison(options: argparse.Namespace, runs: Sequence[tuple[Point, Report]]) -> str:
+    """Return the guided script's last table; "" when there was no guided run."""
+    found = {point.label: made.guided for point, made in runs}
+    guided = found.get("guided")
+    if guided is None:
+        return ""
+    label = f"{options.response_format} @ bs={options.concurrency}"
+    return guided_table.comparison(found.get("baseline"), guided, label=label, ignores_eos=options.ignore_eos)
+
+
+def _totals(options: argparse.Namespace, config: Config, sessions: Sessions) -> str:
+    """Return the lines that the script prints once it has sampled; lengths as drawn, before zeros are raised."""
+    inputs, outputs = _lengths(config, sessions)
+    asked = "#Output tokens (requested)" if options.script == GUIDED.command else "#Output tokens"
+    return f"#Input tokens: {_or_dash(inputs)}\n{asked}: {_or_dash(outputs)}\n"
+
+
+def _or_dash(value: int | None) -> str:
+    return "-" if value is None else str(value)
+
+
+def _lengths(config: Config, sessions: Sessions) -> tuple[int | None, int | None]:
+    """Return all prompt and output tokens of the sample; None when they are not known."""
+    dataset, load = config.dataset, config.load
+    if dataset.kind == "random":
+        from lmtui.workload.random_lengths import lengths
+        from lmtui.workload.sample import Generators
+
+        drawn = lengths(
+            load.num_prompts,
+            dataset.input_len,
+            dataset.output_len,
+            dataset.range_ratio,
+            config.target.kind == "server",
+            Generators(config.seed),
+        )
+        return sum(drawn[0]), sum(drawn[1])
+    if len(sessions.index) < load.num_prompts:
+        return None, None
+    are_known = bool((sessions.input_len != UNKNOWN).all())
+    return int(sessions.input_len.sum()) if are_known else None, int(sessions.asked_len.sum())
+
+
+def is_whole(sessions: Sessions) -> bool:
+    """Tell whether every planned request was sent and came to an end of its own: only then a row compares."""
+    cut = np.isin(sessions.outcome, (Outcome.ABORTED, Outcome.DROPPED))
+    return len(sessions.index) >= sessions.planned and not bool(cut.any())
+
+
+def append(file: Path, header: bytes, row: bytes) -> None:
+    """Append a row to the script's file, with the header when the file is new.
+
+    Raises:
+        LmtuiError: The file cannot be written; the text has the row.
+    """
+    try:
+        with file.open("ab") as target:
+            is_new = target.tell() == 0 and os.fstat(target.fileno()).st_size == 0
+            target.write(header + row if is_new else row)
+    except OSError as error:
+        raise LmtuiError(f"{file} cannot be written ({error.strerror}); the row is: {row.decode().strip()}") from error
