@@ -95,13 +95,15 @@ class Preflighter:
     async def _drop(
         self,
         bodies: BodyMaker,
-        first: _Try,
+        current: _Try,
         notes: tuple[str, ...],
         models: tuple[str, ...],
         progress: Callable[[str], None],
     ) -> Preflight:
-        """Leave out optional fields while the server refuses: those that it names, else one by one, else all."""
-        current = first
+        """Leave out optional fields while the server refuses: those that it names, else one by one, else all.
+
+        `current` is how the server took `bodies`.
+        """
         while current.status in REFUSED and self._config.target.drop_rejected:
             left = bodies.optional()
             named = tuple(name for name in left if re.search(rf"\b{name}\b", current.error))
@@ -119,7 +121,7 @@ class Preflighter:
             if not accepted:
                 break
         if current.outcome not in (Outcome.OK, Outcome.SHORT, Outcome.NO_TOKEN):
-            raise TargetError(self._explain(first if current.status in REFUSED else current, bodies, models))
+            raise TargetError(self._explain(current, bodies, models))
         notes += tuple(f"The server rejects {name}: it is left out{_effect(name)}." for name in bodies.dropped)
         if current.outcome is Outcome.SHORT:
             notes += ("The server stopped before the asked length in the preflight, although ignore_eos was asked.",)

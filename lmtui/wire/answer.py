@@ -144,9 +144,8 @@ def reported_error(value: object) -> str | None:
     if not isinstance(error, dict | str) and value.get("object") != "error" and value.get("error_code") is None:
         return None
     source = mapping(error) or value
-    words = (
-        error if isinstance(error, str) else next(filter(None, map(source.get, ("message", "detail", "text"))), value)
-    )
+    own = error if isinstance(error, str) else None
+    words = own or next(filter(None, map(source.get, ("message", "detail", "text"))), value)
     told = words if isinstance(words, str) else json.dumps(words)
     code = source.get("code", value.get("error_code"))
     return excerpt(f"{told} (code {code})" if code is not None else told)
