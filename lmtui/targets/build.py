@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from lmtui.config.model import Config
-from lmtui.errors import TargetError
 from lmtui.targets.base import Target
 
 
 def build(config: Config) -> Target:
-    """Return the target that `config` names, not yet open.
-
-    Raises:
-        TargetError: Targets of this kind are not built yet.
-    """
+    """Return the target that `config` names, not yet open."""
     kind = config.target.kind
     if kind == "simulated":
         from lmtui.targets.simulated import SimulatedTarget
@@ -26,6 +21,14 @@ def build(config: Config) -> Target:
         from lmtui.targets.server import ServerTarget
 
         return ServerTarget(config)
-    raise TargetError(
-        f'target.kind "{kind}" is not built yet: set target.kind to "transformers", "server" or "simulated".'
-    )
+    if kind == "turbomind":
+        from lmtui.targets.turbomind import TurbomindTarget
+
+        return TurbomindTarget(config)
+    if kind == "pytorch":
+        from lmtui.targets.pytorch import PytorchTarget
+
+        return PytorchTarget(config)
+    from lmtui.targets.pipeline import PipelineTarget
+
+    return PipelineTarget(config)

@@ -25,11 +25,9 @@ from lmtui.targets.batch_limit import batch_limit
 from lmtui.targets.cut import cut_error
 from lmtui.targets.detokenize import IncrementalText
 from lmtui.targets.kv_cache import CacheSize, cpu_cache_size
+from lmtui.targets.sampling import sampling
 from lmtui.workload import tokenizers
 from lmtui.workload.plan import PlannedRequest
-
-TEMPERATURE, TOP_P, TOP_K = 0.8, 0.8, 1
-"""Sampling of engines where the config has null, as LMDeploy's scripts have it."""
 
 GPU_PAGE = 256
 NO_EOS = -1
@@ -228,17 +226,16 @@ class TransformersTarget:
         """Return the generation config: the request's sampling, the model's EOS, nothing else of the model's."""
         from transformers.generation.configuration_utils import GenerationConfig
 
-        asked = self._config.request
-        temperature = TEMPERATURE if asked.temperature is None else asked.temperature
+        asked = sampling(self._config)
         eos = model.generation_config.eos_token_id
         common = {"eos_token_id": NO_EOS if eos is None else eos}
-        if temperature == 0:
+        if asked.temperature == 0:
             return GenerationConfig(do_sample=False, **common)
         return GenerationConfig(
             do_sample=True,
-            temperature=temperature,
-            top_p=TOP_P if asked.top_p is None else asked.top_p,
-            top_k=max(TOP_K if asked.top_k is None else asked.top_k, 0),
+            temperature=asked.temperature,
+            top_p=asked.top_p,
+            top_k=asked.top_k,
             **common,
         )
 
