@@ -7,11 +7,12 @@ import os
 import resource
 import ssl
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lmtui.config.model import Config
 from lmtui.config.server_url import LOCAL
 from lmtui.errors import TargetError
+from lmtui.metrics.sessions import TokenSource
 from lmtui.targets.base import Session, TargetInfo
 from lmtui.targets.server_body import OPTIONAL, BodyMaker, encoded
 from lmtui.targets.server_preflight import Preflighter
@@ -19,6 +20,7 @@ from lmtui.targets.server_ready import Inquiry, Served
 from lmtui.targets.server_secrets import Secrets
 from lmtui.wire import Ask, Client, ConnectError, Endpoint, WireStats, payload
 from lmtui.wire.tls import context
+from lmtui.workload import tokenizers
 from lmtui.workload.plan import PlannedRequest
 
 SERIALISED_BYTES = 256 * 1024 * 1024
@@ -35,6 +37,8 @@ class ServerPlan:
     info: TargetInfo
     dropped: tuple[str, ...]
     uses_max_tokens: bool
+    counts_text: bool
+    """The server counts no tokens, and there is a tokenizer: texts are tokenised here, after each answer."""
 
 
 class ServerTarget:
@@ -53,6 +57,7 @@ class ServerTarget:
         self._client: Client | None = None
         self._head = b""
         self._template: Ask | None = None
+        self._count_text: Callable[[str], int] | None = None
         self._written: dict[int, bytes] = {}
 
     @classmethod
@@ -104,6 +109,9 @@ class ServerTarget:
             await self.close()
             raise
         plan = self._plan
+        if plan.counts_text and target.tokenizer is not None:
+            tokenizer = tokenizers.load(target.tokenizer, target.trust_remote_code)
+            self._count_text = lambda text: len(tokenizer.encode(text, special_tokens=False))
         self._use(BodyMaker(self._config, plan.info.model, extra, plan.dropped, plan.uses_max_tokens))
         return plan.info
 
@@ -154,16 +162,16 @@ class ServerTarget:
             raise TargetError(
                 f"{self._endpoint.url(path)} lists no model (HTTP {answer.status_code}): set target.model to its name."
             )
-        bodies, notes = BodyMaker(self._config, model, extra), tuple[str, ...]()
+        bodies, notes, counts = BodyMaker(self._config, model, extra), tuple[str, ...](), False
         if target.preflight:
             self._use(bodies)
             found = await Preflighter(client, self._endpoint, self._config, self._probe).run(
                 bodies, served.models, progress
             )
-            bodies, notes = found.bodies, found.notes
+            bodies, notes, counts = found.bodies, found.notes, found.token_source is TokenSource.USAGE
         dropped = tuple(OPTIONAL[name] for name in bodies.dropped)
         info = TargetInfo(model, served.versions, served.limits, notes, dropped_fields=dropped)
-        return ServerPlan(info, bodies.dropped, bodies.uses_max_tokens)
+        return ServerPlan(info, bodies.dropped, bodies.uses_max_tokens, target.tokenizer is not None and not counts)
 
     def _fields(self) -> dict[str, str]:
         """Return the header fields of every request, with the API key when there is one."""
@@ -199,6 +207,7 @@ class ServerTarget:
             max_tokens=0,
             ignores_eos=bodies.ignores_eos,
             streams=bodies.streams,
+            count_text=self._count_text,
             mask=self._secrets.mask,
         )
 
@@ -212,17 +221,10 @@ class ServerTarget:
         return payload(self._head, encoded(self._bodies.fields(request)))
 
     def _ask(self, request: PlannedRequest, written: bytes | None) -> Ask:
-        template = self._template
-        if template is None:
+        if self._template is None or self._bodies is None:
             raise RuntimeError("the target is not open")
-        return Ask(
-            payload=written if written is not None else self._payload(request),
-            answer=template.answer,
-            max_tokens=request.output_len,
-            ignores_eos=template.ignores_eos,
-            streams=template.streams,
-            mask=template.mask,
-        )
+        payload_bytes = written if written is not None else self._payload(request)
+        return replace(self._template, payload=payload_bytes, max_tokens=self._bodies.asked_tokens(request))
 
 
 def _raise_open_files() -> None:

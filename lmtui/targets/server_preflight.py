@@ -27,6 +27,7 @@ class ProbeSession:
         self.on_cut: Callable[[], None] | None = None
         self.outcome = Outcome.DROPPED
         self.error = ""
+        self.token_source = TokenSource.NONE
 
     def sent(self, at_ns: int) -> None:
         """Take no notice."""
@@ -50,15 +51,16 @@ class ProbeSession:
         error: str = "",
     ) -> None:
         """Keep how it ended."""
-        self.outcome, self.error = outcome, error
+        self.outcome, self.error, self.token_source = outcome, error, token_source
 
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
-    """What the preflight found: the bodies that the server takes, and sentences about what was changed."""
+    """What the preflight found: the bodies that the server takes, what was changed, and how it counts tokens."""
 
     bodies: BodyMaker
     notes: tuple[str, ...]
+    token_source: TokenSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ class _Try:
     outcome: Outcome
     status: int | None
     error: str
+    token_source: TokenSource
 
 
 class Preflighter:
@@ -127,13 +130,13 @@ class Preflighter:
             notes += ("The server stopped before the asked length in the preflight, although ignore_eos was asked.",)
         if current.outcome is Outcome.NO_TOKEN:
             notes += ("The preflight request ended without any output.",)
-        return Preflight(bodies, notes)
+        return Preflight(bodies, notes, current.token_source)
 
     async def _try(self, bodies: BodyMaker) -> _Try:
         session = ProbeSession()
         exchange = await self._client.perform(self._ask(bodies, PROBE), session)
         status = exchange.http.status if exchange is not None else None
-        return _Try(session.outcome, status, session.error)
+        return _Try(session.outcome, status, session.error, session.token_source)
 
     def _explain(self, failed: _Try, bodies: BodyMaker, models: tuple[str, ...]) -> str:
         """Return what was refused, by whom, and what to change."""

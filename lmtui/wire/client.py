@@ -130,6 +130,8 @@ class Client:
                 return None
             self._watch(connection)
             if exchange := await connection.start(ask, sink, was_kept):
+                if ask.count_text is not None and (text := exchange.text_to_count) is not None:
+                    exchange.report(await self._loop.run_in_executor(None, ask.count_text, text))
                 return exchange
             replaced = True
             self.stats.replaced += 1

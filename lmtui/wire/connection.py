@@ -135,7 +135,7 @@ class Connection:
         exchange = self._exchange
         if exchange is not None and exchange.ending is None:
             exchange.lost("the client closed the connection")
-            exchange.report(monotonic_ns(), self.connect_ns)
+            exchange.ended(monotonic_ns(), self.connect_ns)
         self.is_open = False
         self._loop.remove_reader(self._sock.fileno())
         self._stop_writing()
@@ -258,7 +258,7 @@ class Connection:
         if ending is Ending.CUT:
             self._drain(exchange)
         connect_ns, self.connect_ns = self.connect_ns, UNKNOWN
-        exchange.report(exchange.end_ns if ending in (Ending.DONE, Ending.BODY) else now_ns, connect_ns)
+        exchange.ended(exchange.end_ns if ending in (Ending.DONE, Ending.BODY) else now_ns, connect_ns)
         if ending is Ending.DONE and not exchange.http.is_whole and not self._unsent and self.is_open:
             self._body_end_timer = self._loop.call_later(BODY_END_S, self.close)
         else:

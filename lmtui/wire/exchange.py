@@ -62,6 +62,8 @@ class Ask:
         answer: Makes the reader of its answer.
         max_tokens: Tokens asked for. ignores_eos: whether the server was asked not to stop before.
         streams: Whether events are expected; else one JSON object, which is one tick.
+        count_text: Counts the tokens of an answer's text where the server counts none; None: chunks are counted. It is
+            called in a thread, after the answer has ended and before its end is reported.
         mask: Applied to every error text: hides what must not be written down.
     """
 
@@ -70,6 +72,7 @@ class Ask:
     max_tokens: int
     ignores_eos: bool = True
     streams: bool = True
+    count_text: Callable[[str], int] | None = None
     mask: Callable[[str], str] = str
 
 
@@ -92,9 +95,11 @@ class Exchange:
         "_cut_tokens",
         "_decoder",
         "_detail",
+        "_end",
         "_ended_inside",
         "_has_head",
         "_is_refused",
+        "_response",
         "_sink",
         "_splitter",
         "_stats",
@@ -125,7 +130,10 @@ class Exchange:
         self._detail = ""
         self._ended_inside = False
         self._cut_tokens = UNKNOWN
+        self._response: Response | None = None
         self._verdict: Verdict | None = None
+        self._end: tuple[int, int] = (0, UNKNOWN)
+        self.answer.keep_text |= ask.count_text is not None
 
     def feed(self, data: bytes, at_ns: int, read_ns: int) -> None:
         """Take bytes that arrived at `at_ns` and were read at `read_ns`."""
@@ -257,21 +265,26 @@ class Exchange:
             return
         self.ending, self._detail = ending, detail
         self._stats.events += self.answer.content_events
-        self._verdict = judge(
-            Response(
-                ending=ending,
-                detail=detail,
-                status=self.http.status,
-                location=self.http.headers.get("location", ""),
-                answer=self.answer,
-                body=self._body,
-                is_blank=not self._splitter.saw_more if self._ask.streams else not self._body.strip(),
-                saw_event=self._splitter.saw_field if self._ask.streams else bool(self._body.strip()),
-                ended_inside=self._ended_inside,
-            ),
+        self._response = Response(
+            ending=ending,
+            detail=detail,
+            status=self.http.status,
+            location=self.http.headers.get("location", ""),
+            answer=self.answer,
+            body=self._body,
+            is_blank=not self._splitter.saw_more if self._ask.streams else not self._body.strip(),
+            saw_event=self._splitter.saw_field if self._ask.streams else bool(self._body.strip()),
+            ended_inside=self._ended_inside,
+        )
+        self._verdict = self._judge(self._response, UNKNOWN)
+
+    def _judge(self, response: Response, text_tokens: int) -> Verdict:
+        return judge(
+            response,
             max_tokens=self._ask.max_tokens,
             ignores_eos=self._ask.ignores_eos,
             cut_as=self._sink.cut_as,
+            text_tokens=text_tokens,
         )
 
     @property
@@ -279,15 +292,39 @@ class Exchange:
         """When the bytes that ended the answer arrived."""
         return self._at_ns
 
-    def report(self, at_ns: int, connect_ns: int) -> None:
-        """Report the end to the sink. `connect_ns`: how long opening the connection took; UNKNOWN when it was kept."""
-        verdict, answer = self._verdict, self.answer
+    def ended(self, at_ns: int, connect_ns: int) -> None:
+        """Report the end, unless the text is to be counted before.
+
+        Args:
+            at_ns: When it was over.
+            connect_ns: How long opening the connection took; UNKNOWN when it was kept.
+        """
+        self._end = (at_ns, connect_ns)
+        if self.text_to_count is None:
+            self.report(UNKNOWN)
+
+    @property
+    def text_to_count(self) -> str | None:
+        """The text whose tokens nobody has counted; None when that is not asked for, or not needed."""
+        answer = self.answer
+        if self._ask.count_text is None or answer.n != 1 or self.ending is Ending.CUT:
+            return None
+        if answer.counted_tokens != UNKNOWN or not answer.content_events:
+            return None
+        return "".join([*answer.reasoning, *answer.text])
+
+    def report(self, text_tokens: int) -> None:
+        """Report the end to the sink; `text_tokens` is UNKNOWN when the text was not counted."""
+        answer, verdict = self.answer, self._verdict
         assert verdict is not None, "reported before it ended"
+        if text_tokens != UNKNOWN and self._response is not None:
+            verdict = self._judge(self._response, text_tokens)
         wasted = UNKNOWN
         if verdict.outcome is Outcome.CANCELLED:
             wasted = self.wasted
             if self._cut_tokens != UNKNOWN and answer.tokens != UNKNOWN:
                 wasted = answer.tokens - self._cut_tokens
+        at_ns, connect_ns = self._end
         self._sink.on_cut = None
         self._sink.end(
             verdict.outcome,

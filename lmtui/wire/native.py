@@ -99,9 +99,16 @@ class SglangAnswer(Answer):
 
 
 class TrtAnswer(Answer):
-    """An answer of `generate_stream`: text and nothing else; the end of the HTTP body is the end."""
+    """An answer of `generate_stream`: text and nothing else; the end of the HTTP body is the end.
 
-    __slots__ = ()
+    With `accumulate_tokens` each event has all the text so far, which is told by its beginning with it.
+    """
+
+    __slots__ = ("_seen_text",)
+
+    def __init__(self, n: int = 1, keep_text: bool = False) -> None:
+        super().__init__(n, keep_text)
+        self._seen_text = ""
 
     @property
     def ends_with_body(self) -> bool:
@@ -128,7 +135,10 @@ class TrtAnswer(Answer):
             return False
         self._content(0, UNKNOWN)
         if self.keep_text:
-            self.text.append(event.text_output)
+            text = event.text_output
+            repeats = text.startswith(self._seen_text)
+            self.text.append(text[len(self._seen_text) :] if repeats else text)
+            self._seen_text = text if repeats else self._seen_text + text
         return True
 
 

@@ -60,7 +60,19 @@ class Verdict:
     token_source: TokenSource
 
 
-def judge(response: Response, *, max_tokens: int, ignores_eos: bool, cut_as: Outcome | None) -> Verdict:
+TEXT_TOLERANCE = 0.9
+"""A text that is tokenised again may have fewer tokens than were made, since pieces merge: only less than this share of
+what was asked for proves that an answer is short."""
+
+
+def judge(
+    response: Response,
+    *,
+    max_tokens: int,
+    ignores_eos: bool,
+    cut_as: Outcome | None,
+    text_tokens: int = UNKNOWN,
+) -> Verdict:
     """Return how the request ended.
 
     Args:
@@ -68,20 +80,21 @@ def judge(response: Response, *, max_tokens: int, ignores_eos: bool, cut_as: Out
         max_tokens: Tokens that were asked for.
         ignores_eos: Whether the server was asked not to stop before.
         cut_as: What the session cut it as; None when it did not.
+        text_tokens: Tokens of its text, tokenised here; UNKNOWN when that was not done.
     """
     answer = response.answer
-    output_tokens = answer.counted_tokens
-    source = TokenSource.USAGE if output_tokens != UNKNOWN else TokenSource.NONE
-    if source is TokenSource.NONE and answer.content_events:
-        output_tokens, source = answer.content_events, TokenSource.CHUNKS
+    output_tokens, source, least = answer.counted_tokens, TokenSource.USAGE, float(max_tokens)
+    if output_tokens == UNKNOWN:
+        output_tokens, source, least = text_tokens, TokenSource.TEXT, max_tokens * TEXT_TOLERANCE
+    if output_tokens == UNKNOWN:
+        chunks = answer.content_events
+        # A chunk may hold several tokens: their number proves nothing.
+        output_tokens, source, least = (chunks, TokenSource.CHUNKS, 0.0) if chunks else (UNKNOWN, TokenSource.NONE, 0.0)
     outcome, error = _outcome(response, cut_as)
-    if outcome is Outcome.OK and ignores_eos and _is_short(answer, max_tokens):
+    is_short = 0 <= output_tokens < least or "stop" in answer.finish.values()
+    if outcome is Outcome.OK and ignores_eos and is_short:
         outcome = Outcome.SHORT
     return Verdict(outcome, error, output_tokens, source)
-
-
-def _is_short(answer: Answer, max_tokens: int) -> bool:
-    return 0 <= answer.counted_tokens < max_tokens or "stop" in answer.finish.values()
 
 
 def _outcome(response: Response, cut_as: Outcome | None) -> tuple[Outcome, str]:

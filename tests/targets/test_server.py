@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import socket
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,13 @@ from lmtui.errors import TargetError
 from lmtui.metrics.sessions import Outcome, TokenSource
 from lmtui.targets.build import build
 from lmtui.targets.server import ServerTarget
+from lmtui.workload import tiny_tokenizer, tokenizers
 from lmtui.workload.plan import Message
 from tests.targets.fake_server import Reply, Seen, answer, completion, fake_server
 from tests.targets.making import config, request
+from tests.wire.certificates import self_signed
+from tests.wire.raw_server import RawServer, raw_server, read_request
+from tests.wire.raw_server import answer as raw_answer
 from tests.wire.record import Record
 
 
@@ -362,3 +367,62 @@ async def test_one_json_body_is_one_tick_when_streaming_is_off() -> None:
     assert server.posts[-1]["stream"] is False
     assert session.outcome is Outcome.OK
     assert [tokens for _, tokens in session.ticks] == [8]
+
+
+async def test_texts_are_tokenised_here_when_the_server_counts_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("LMTUI_HOME", str(tmp_path))
+    tokenizer = str(tiny_tokenizer.path())
+
+    def silent(seen: Seen) -> Reply:
+        return answer(seen) if seen.method == "GET" else Reply(pieces=completion(3, usage=False))
+
+    with fake_server(silent) as (_, base_url):
+        target, session = await run(base_url, tokenizer=tokenizer, request={"ignore_eos": False})
+        _, untokenised = await run(base_url, request={"ignore_eos": False})
+        _, short = await run(base_url, tokenizer=tokenizer)
+    assert target.prepared().counts_text
+    expected = len(tokenizers.load(tokenizer).encode(" t0 t1 t2", special_tokens=False))
+    assert expected > 3
+    assert (session.told["output_tokens"], session.told["token_source"]) == (expected, TokenSource.TEXT)
+    assert (untokenised.told["output_tokens"], untokenised.told["token_source"]) == (3, TokenSource.CHUNKS)
+    assert short.outcome is (Outcome.SHORT if expected < 0.9 * 8 else Outcome.OK)
+    with fake_server() as (_, base_url):
+        target, session = await run(base_url, tokenizer=tokenizer)
+    assert not target.prepared().counts_text
+    assert session.told["token_source"] is TokenSource.USAGE
+
+
+async def test_extra_body_decides_what_short_means() -> None:
+    with fake_server() as (_, base_url):
+        _, session = await run(base_url, extra_body={"max_tokens": 3})
+    assert session.told["output_tokens"] == 3
+    assert session.outcome is Outcome.OK
+
+
+async def test_tls_is_checked_by_default_and_explained(tmp_path: Path) -> None:
+    certificate = self_signed(tmp_path)
+    with fake_server(certificate=(certificate, certificate)) as (_, base_url):
+        with pytest.raises(TargetError, match=r"target\.ca"):
+            await run(base_url)
+        for keys in ({"ca": str(certificate)}, {"insecure": True}):
+            _, session = await run(base_url, **keys)
+            assert session.outcome is Outcome.OK
+        with pytest.raises(TargetError, match=r"target\.ca"):
+            await run(base_url, ca="/no/such/file.pem")
+    with fake_server() as (_, base_url), pytest.raises(TargetError, match="http://"):
+        await run(base_url.replace("http:", "https:"), insecure=True)
+
+
+async def test_a_unix_socket(tmp_path: Path) -> None:
+    def serve(connection: socket.socket, number: int, server: RawServer) -> None:
+        while raw := read_request(connection):
+            models = b'{"data":[{"id":"m"}]}'
+            listing = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(models), models)
+            connection.sendall(listing if raw.startswith(b"GET") else raw_answer(8))
+
+    with raw_server(serve, path=tmp_path / "s") as server:
+        target, session = await run(server.base_url, request={"ignore_eos": False})
+    assert session.outcome is Outcome.OK
+    assert target.stats.clock == "user"

@@ -38,7 +38,7 @@ def read_request(connection: socket.socket, received: bytes = b"") -> bytes:
     while True:
         head, split, body = received.partition(b"\r\n\r\n")
         if split:
-            length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
+            length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
             if len(body) >= length:
                 return received
         more = connection.recv(1 << 16)

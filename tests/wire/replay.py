@@ -54,7 +54,7 @@ def replay(
             exchange.feed(data, number, number)
     if exchange.ending is None:
         exchange.lost("the connection was reset" if is_reset else "the connection was closed")
-    exchange.report(len(reads) + 1, UNKNOWN)
+    exchange.ended(len(reads) + 1, UNKNOWN)
     exchange.http.release()
     assert [at for at, _ in record.ticks] == sorted(at for at, _ in record.ticks)
     return Replayed(

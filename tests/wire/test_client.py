@@ -17,6 +17,7 @@ import pytest
 from lmtui.metrics.sessions import UNKNOWN, Outcome, TokenSource
 from lmtui.wire import Client, ConnectError, Endpoint
 from lmtui.wire.tls import context
+from tests.wire.certificates import self_signed
 from tests.wire.raw_server import (
     DONE,
     END,
@@ -330,7 +331,8 @@ async def test_an_event_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch)
     assert "an event of more than" in record.told["error"]
 
 
-async def test_tls_is_checked_by_default_and_stamped_by_the_kernel(certificate: Path) -> None:
+async def test_tls_is_checked_by_default_and_stamped_by_the_kernel(tmp_path: Path) -> None:
+    certificate = self_signed(tmp_path)
     serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     serving.load_cert_chain(certificate)
     with raw_server(always(HEAD, chunk(token()), chunk(token(), DONE) + END), certificate=serving) as server:
