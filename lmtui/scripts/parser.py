@@ -40,7 +40,7 @@ def _add(place: argparse._ActionsContainer, flag: Flag) -> None:
     told = f"{flag.help} ({flag.default})" if is_shown else flag.help
     told = told.replace("%", "%%")
     if flag.is_positional:
-        place.add_argument(flag.names[0], help=told, metavar=flag.names[0].upper())
+        place.add_argument(flag.names[0], type=TYPES[flag.type], help=told, metavar=flag.names[0].upper())
     elif flag.type == "switch":
         place.add_argument(*flag.names, action="store_true", default=flag.default, dest=flag.attribute, help=told)
     else:

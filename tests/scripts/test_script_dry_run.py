@@ -1,0 +1,155 @@
+"""`--dry-run --json` beside a plain retelling of the scripts that uses the global generators: the same sample."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lmtui.cli import main
+from lmtui.workload import tokenizers
+from tests.workload.test_as_the_scripts_draw import seeded, told_random, told_sharegpt, with_cancels
+
+COUNT = 40
+
+
+@pytest.fixture(autouse=True)
+def global_generators_are_restored() -> Iterator[None]:
+    python, numpy = random.getstate(), np.random.get_state()
+    yield
+    random.setstate(python)
+    np.random.set_state(numpy)
+
+
+def planned(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    capsys.readouterr()
+    assert main([*arguments, "--dry-run", "--json"]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    plan: dict[str, Any] = json.loads(line)
+    return plan
+
+
+def sampled(plan: dict[str, Any]) -> list[tuple[str, int, int, int | None]]:
+    return [(one["prompt"], one["input_len"], one["output_len"], one["cancel_after"]) for one in plan["requests"]]
+
+
+@pytest.mark.parametrize("seed", [0, 4294967295])
+@pytest.mark.parametrize("rate", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("fixed", [None, 50])
+def test_throughput_with_sharegpt(
+    fixed: int | None,
+    rate: float,
+    seed: int,
+    sharegpt_file: Path,
+    tiny_folder: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    seeded(seed)
+    expected = with_cancels(told_sharegpt(sharegpt_file, COUNT, tokenizers.load(tiny_folder), fixed), rate)
+    length = [] if fixed is None else [f"--sharegpt-output-len={fixed}"]
+    plan = planned(
+        capsys, "profile-throughput", str(sharegpt_file), tiny_folder, "-n", str(COUNT), f"--seed={seed}",
+        f"--cancel-rate={rate}", *length,
+    )  # fmt: skip
+    assert sampled(plan) == expected
+
+
+@pytest.mark.parametrize("backend", ["turbomind", "pytorch"])
+@pytest.mark.parametrize("seed", [0, 7])
+@pytest.mark.parametrize("rate", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("ratio", [None, 0.37, 1.0])
+def test_throughput_with_random_lengths(
+    ratio: float | None,
+    rate: float,
+    seed: int,
+    backend: str,
+    sharegpt_file: Path,
+    tiny_folder: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    seeded(seed)
+    told = told_random(sharegpt_file, COUNT, tokenizers.load(tiny_folder), (90, 6), ratio or 0.0, False)
+    expected = [(prompt, asks, max(gets, 1), cut) for prompt, asks, gets, cut in with_cancels(told, rate)]
+    share = [] if ratio is None else [f"--random-range-ratio={ratio}"]
+    plan = planned(
+        capsys, "profile-throughput", str(sharegpt_file), tiny_folder, "-n", str(COUNT), f"--seed={seed}",
+        "--dataset-name=random", "--random-input-len=90", "--random-output-len=6", f"--cancel-rate={rate}",
+        f"--backend={backend}", *share,
+    )  # fmt: skip
+    assert sampled(plan) == expected
+    assert plan["totals"]["raised"] == sum(gets == 0 for _, _, gets in told)
+    assert plan["warmup"] == 0
+
+
+@pytest.mark.parametrize("command", ["profile-pipeline-api", "benchmark-guided"])
+@pytest.mark.parametrize("kind", ["sharegpt", "random"])
+def test_pipeline_and_guided(
+    command: str, kind: str, sharegpt_file: Path, tiny_folder: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seeded(3)
+    tokenizer = tokenizers.load(tiny_folder)
+    arguments = [command, str(sharegpt_file), tiny_folder, "-n", str(COUNT), "--seed=3", f"--dataset-name={kind}"]
+    if kind == "sharegpt":
+        expected = with_cancels(told_sharegpt(sharegpt_file, COUNT, tokenizer, None), 0)
+    else:
+        told = told_random(sharegpt_file, COUNT, tokenizer, (90, 6), 0.5, False)
+        expected = [(prompt, asks, max(gets, 1), cut) for prompt, asks, gets, cut in with_cancels(told, 0)]
+        arguments += ["--random-input-len=90", "--random-output-len=6", "--random-range-ratio=0.5"]
+    if command == "benchmark-guided":
+        arguments += ["--response-format=json_object", "--no-baseline"]
+    plan = planned(capsys, *arguments)
+    assert sampled(plan) == expected
+    assert {one["due_s"] for one in plan["requests"]} == {0.0}
+
+
+@pytest.mark.parametrize("seed", [1, 9])
+@pytest.mark.parametrize("kind", ["sharegpt", "fixed", "random"])
+def test_restful_with_a_rate(
+    kind: str, seed: int, sharegpt_file: Path, tiny_folder: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seeded(seed)
+    tokenizer = tokenizers.load(tiny_folder)
+    arguments = ["profile-restful-api", f"--dataset-path={sharegpt_file}", f"--tokenizer={tiny_folder}",
+                 f"--num-prompts={COUNT}", "--backend=lmdeploy-chat", "--request-rate=12.5",
+                 f"--seed={seed}"]  # fmt: skip
+    if kind == "random":
+        told = told_random(sharegpt_file, COUNT, tokenizer, (90, 6), 0.0, True)
+        arguments += ["--dataset-name=random", "--random-input-len=90", "--random-output-len=6"]
+    elif kind == "fixed":
+        told = told_sharegpt(sharegpt_file, COUNT, tokenizer, 4)
+        arguments.append("--sharegpt-output-len=4")
+    else:
+        told = told_sharegpt(sharegpt_file, COUNT, tokenizer, None)
+    waits = [np.random.exponential(1.0 / 12.5) for _ in range(COUNT)]
+    plan = planned(capsys, *arguments)
+    assert sampled(plan) == [(prompt, asks, gets, None) for prompt, asks, gets in told]
+    due = [one["due_s"] for one in plan["requests"]]
+    assert due == pytest.approx([sum(waits[:index]) for index in range(COUNT)], rel=1e-12)
+
+
+def test_every_rate_of_multi_has_the_same_prompts(
+    sharegpt_file: Path, tiny_folder: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    code = main(
+        ["profile-restful-api", f"--dataset-path={sharegpt_file}", f"--tokenizer={tiny_folder}", "--num-prompts=9",
+         "--multi", "--request-rate-range=2,8,2", "--dry-run", "--json"]
+    )  # fmt: skip
+    plans = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert code == 0
+    assert len(plans) == 3
+    assert sampled(plans[0]) == sampled(plans[1]) == sampled(plans[2])
+    durations = [plan["totals"]["duration_s"] for plan in plans]
+    assert durations == pytest.approx([durations[0], durations[0] / 2, durations[0] / 3])
+
+
+def test_the_plan_is_shown_as_text_without_json(
+    sharegpt_file: Path, tiny_folder: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["profile-throughput", str(sharegpt_file), tiny_folder, "-n", "5", "--dry-run"]) == 0
+    assert "cancels planned" in capsys.readouterr().out
