@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 from lmtui.config.model import Config
@@ -75,6 +76,9 @@ def _nodes_can_meet(config: Config) -> Broken:
     target = config.target
     if engine(config) != "turbomind":
         return
+    if target.nnodes > 1:
+        yield "target.nnodes", "is not built yet: the engine runs on one machine until then; leave it out"
+        return
     if target.node_rank >= target.nnodes:
         yield "target.node_rank", f"must be below target.nnodes, which is {target.nnodes}"
     host, _, port = (target.dist_init_addr or "").rpartition(":")
@@ -90,6 +94,22 @@ def _drafting_is_complete(config: Config) -> Broken:
         yield "target.speculative_dflash_block_size", 'needs target.speculative_algorithm = "dflash"'
     if target.speculative_draft_model is not None and target.speculative_algorithm is None:
         yield "target.speculative_draft_model", "needs target.speculative_algorithm, which uses it"
+
+
+def _engine_answers(config: Config) -> Broken:
+    if engine(config) == "pytorch" and config.target.empty_init:
+        yield "target.empty_init", "must be false: an engine without weights answers no request"
+
+
+def _pipeline_takes_all_at_once(config: Config) -> Broken:
+    if config.target.kind != "pipeline":
+        return
+    because = "for the pipeline takes all prompts at once"
+    load = config.load
+    if load.mode == "trace" or (load.mode == "open" and not math.isinf(load.rate)):
+        yield "load.mode", f'must be closed, or open with load.rate = inf, {because}; use target.kind = "turbomind"'
+    if load.duration_s is not None:
+        yield "load.duration_s", f"must be left out, {because}"
 
 
 def _keys(names: str) -> tuple[str, ...]:
@@ -108,5 +128,7 @@ RULES: tuple[tuple[tuple[str, ...], Callable[[Config], Broken]], ...] = (
         _keys("backend speculative_algorithm speculative_dflash_block_size speculative_draft_model"),
         _drafting_is_complete,
     ),
+    (_keys("backend empty_init"), _engine_answers),
+    (_keys("load.mode load.rate load.duration_s"), _pipeline_takes_all_at_once),
 )
 """The keys that a rule reads, beside target.kind, and the rule."""

@@ -23,7 +23,6 @@ class CommonPart(Section):
         ...,
         "Target",
         "What answers: an engine in this process, a server, or a simulated engine",
-        planned_choices=("turbomind", "pytorch", "pipeline"),
         example='"transformers"',
     )
     model: str | None = parameter(

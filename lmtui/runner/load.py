@@ -13,7 +13,7 @@ from lmtui.metrics.sessions import Outcome
 from lmtui.runner.pacer import Pacer
 from lmtui.runner.recorder import Recorder, Session
 from lmtui.runner.share import Share
-from lmtui.targets.base import Target
+from lmtui.targets.base import BatchTarget, Target
 from lmtui.workload.plan import PlannedRequest
 
 GIVE_UP_S = 10.0
@@ -150,7 +150,9 @@ class Load:
         self._recorder.release(start_ns)
         if self._share.duration_s is not None:
             self._duration = self._loop.call_later(self._share.duration_s, self._control.stop, EndedBy.DURATION)
-        if self._share.is_closed:
+        if isinstance(self._target, BatchTarget):
+            self._spawn(self._send_together(self._target, start_ns))
+        elif self._share.is_closed:
             self._send_when_free(start_ns)
         else:
             await self._send_when_due(start_ns)
@@ -164,6 +166,29 @@ class Load:
             if timer is not None:
                 timer.cancel()
         self._pacer.close()
+
+    async def _send_together(self, target: BatchTarget, start_ns: int) -> None:
+        """Give a target all requests in one call."""
+        sessions = [self._session(self._recorder, request, start_ns) for request in self._share.requests]
+        self._started = len(sessions)
+        for session in sessions:
+            session.when_ended = self._ended_together
+        problem: Exception | None = None
+        try:
+            await target.perform_all(sessions)
+            if self._live:
+                problem = RuntimeError(f"the target left {len(self._live)} requests without an end")
+        except Exception as error:
+            problem = error
+        finally:
+            for session in tuple(self._live):
+                session.end(Outcome.ABORTED, self._clock(), error=str(problem or "the target did not let go of it"))
+        if problem is not None:
+            self._fail(problem)
+
+    def _ended_together(self, session: Session) -> None:
+        self._live.discard(session)
+        self._count_errors()
 
     def _send_when_free(self, start_ns: int) -> None:
         waiting = self._share.sequence()
@@ -230,8 +255,15 @@ class Load:
             if self._share.max_in_flight is not None:
                 self._pacer.wake()
         if problem is not None:
-            self._control.abort(EndedBy.TARGET if isinstance(problem, TargetError) else EndedBy.BUG, problem)
-        elif self._share.max_errors is not None and self._recorder.tally.failed > self._share.max_errors:
+            self._fail(problem)
+        else:
+            self._count_errors()
+
+    def _fail(self, problem: Exception) -> None:
+        self._control.abort(EndedBy.TARGET if isinstance(problem, TargetError) else EndedBy.BUG, problem)
+
+    def _count_errors(self) -> None:
+        if self._share.max_errors is not None and self._recorder.tally.failed > self._share.max_errors:
             self._control.stop(EndedBy.ERRORS)
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:

@@ -46,12 +46,15 @@ class Session:
         "cut_as",
         "on_cut",
         "request",
+        "when_ended",
     )
 
     def __init__(self, recorder: Recorder, request: PlannedRequest, due_ns: int) -> None:
         self.request = request
         self.cut_as: Outcome | None = None
         self.on_cut: Callable[[], None] | None = None
+        self.when_ended: Callable[[Session], None] | None = None
+        """For whoever waits for many sessions at once: called when this one has ended."""
         self._recorder = recorder
         self._index = request.index
         self._due_ns = due_ns
@@ -154,6 +157,8 @@ class Session:
             )
         )
         recorder.count_end(self._index, outcome, error)
+        if self.when_ended is not None:
+            self.when_ended(self)
 
     def _put_sent(self, at_ns: int) -> None:
         request = self.request

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from lmtui.metrics.sessions import UNKNOWN, Outcome, TokenSource
 from lmtui.workload.plan import PlannedRequest
@@ -79,3 +79,11 @@ class Target(Protocol):
 
     async def close(self) -> None:
         """Give everything back."""
+
+
+@runtime_checkable
+class BatchTarget(Target, Protocol):
+    """A target that takes all requests of a load in one call and orders them itself; they all begin at its start."""
+
+    async def perform_all(self, sessions: Sequence[Session]) -> None:
+        """Do the request of each session. Stopped as `perform` is; raises when the target is lost, as that does."""

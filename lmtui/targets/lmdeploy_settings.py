@@ -62,8 +62,9 @@ class Setting:
 
 def turbomind_settings(config: Config) -> list[Setting]:
     """Return the fields of `TurbomindEngineConfig`."""
-    # The scripts give each replica its part of the requests in flight; whoever sets the size means it as it is.
-    size = config.target.max_batch_size or config.load.concurrency // config.target.dp
+    # The throughput script gives each replica its part of the requests in flight, the pipeline's script does not.
+    replicas = 1 if config.target.kind == "pipeline" else config.target.dp
+    size = config.target.max_batch_size or config.load.concurrency // replicas
     return [
         *_named(config, TURBOMIND_FIELDS),
         Setting("max_batch_size", size, "target.max_batch_size", False),

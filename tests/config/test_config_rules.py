@@ -68,7 +68,15 @@ SERVER = {"target__kind": "server", "target__base_url": "http://h"}
         ({**TURBOMIND, "target__cp": 2}, "target.cp = 2: must divide target.tp, which is 1"),
         ({**TURBOMIND, "target__ep": 8}, "target.ep = 8: must be at most dp x tp x cp"),
         ({**TURBOMIND, "target__dp": 4, "load__concurrency": 2}, "target.dp = 4: must be at most load.concurrency"),
-        ({**TURBOMIND, "target__nnodes": 2}, "target.dist_init_addr: must be host:port"),
+        (
+            {"target__kind": "pipeline", "target__model": "m", "load__mode": "open", "load__rate": 2.0},
+            'load.mode = "open": must be closed, or open with load.rate = inf',
+        ),
+        (
+            {"target__kind": "pipeline", "target__model": "m", "load__duration_s": 2.0},
+            "load.duration_s = 2.0: must be left out, for the pipeline takes all prompts at once",
+        ),
+        ({**PYTORCH, "target__empty_init": True}, "target.empty_init = true: must be false"),
         ({**TURBOMIND, "target__node_rank": 1}, "target.node_rank = 1: must be below target.nnodes, which is 1"),
         ({**TURBOMIND, "target__dist_init_addr": "h:99999"}, 'target.dist_init_addr = "h:99999": must be host:port'),
         (
@@ -133,6 +141,9 @@ def test_what_does_not_fit_together_is_refused(values: dict[str, Any], message: 
         {"target__kind": "transformers", "target__model": "a/b", "target__kv_tokens": 4096},
         {"dataset__kind": "sharegpt", "dataset__path": "f", "dataset__input_len": None, "dataset__output_len": None},
         {"name": "tp=2, 7B (nightly)"},
+        TURBOMIND,
+        PYTORCH,
+        {"target__kind": "pipeline", "target__model": "m", "target__backend": "pytorch"},
     ],
 )
 def test_what_fits_together_is_a_config(values: dict[str, Any]) -> None:
@@ -154,9 +165,7 @@ def test_what_fits_together_is_a_config(values: dict[str, Any]) -> None:
         ({"dataset__image_count": 2}, "dataset.image_count = 2: is not built yet: image datasets come later"),
         ({"load__cluster": "ray://h"}, 'load.cluster = "ray://h": is not built yet: '),
         ({"target__over": "http"}, 'target.over = "http": is not built yet: use one of "process" until then'),
-        (TURBOMIND, 'target.kind = "turbomind": is not built yet: use one of "transformers", "server", "simulated"'),
-        (PYTORCH, 'target.kind = "pytorch": is not built yet'),
-        ({"target__kind": "pipeline", "target__model": "m"}, 'target.kind = "pipeline": is not built yet'),
+        ({**TURBOMIND, "target__nnodes": 2}, "target.nnodes = 2: is not built yet: the engine runs on one machine"),
     ],
 )
 def test_what_is_not_built_yet_is_refused_in_one_sentence(values: dict[str, Any], words: str) -> None:

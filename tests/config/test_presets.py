@@ -8,8 +8,6 @@ from lmtui.config import presets, store
 from lmtui.config.command_line import command_line
 from lmtui.errors import ConfigError
 
-UNBUILT = {"lmdeploy-engine": "turbomind", "lmdeploy-pipeline": "pipeline"}
-
 
 def test_every_file_is_listed() -> None:
     assert sorted(presets.names()) == sorted(file.stem for file in presets.FOLDER.glob("*.toml"))
@@ -24,17 +22,11 @@ def test_a_preset_carries_its_name_and_explains_itself(name: str) -> None:
     assert all(len(line) <= 120 for line in document.text().splitlines())
 
 
-@pytest.mark.parametrize("name", [name for name in presets.ORDER if name not in UNBUILT])
+@pytest.mark.parametrize("name", presets.ORDER)
 def test_a_preset_runs_as_it_is(name: str) -> None:
     config, notes = store.resolve(name)
     assert config.name == name
     assert notes == ()
-
-
-@pytest.mark.parametrize(("name", "kind"), UNBUILT.items())
-def test_a_preset_of_a_target_to_come_says_so(name: str, kind: str) -> None:
-    with pytest.raises(ConfigError, match=f'^target.kind = "{kind}": is not built yet: [^\n]*$'):
-        store.resolve(name)
 
 
 def test_servers_are_where_they_listen_by_default() -> None:
