@@ -60,7 +60,8 @@ def test_every_flag_of_the_script_is_there_with_its_type_choices_and_default(com
         assert (None if action.choices is None else set(action.choices)) == (
             None if fact["choices"] is None else set(fact["choices"])
         ), fact["names"]
-        kind = {int: "int", float: "float", str: "str", None: None}.get(action.type, "function")
+        types: dict[Any, str | None] = {int: "int", float: "float", str: "str", None: None}
+        kind = types.get(action.type, "function")
         assert kind == fact["type"], fact["names"]
 
 
