@@ -96,8 +96,8 @@ class BodyMaker:
 
     @property
     def streams(self) -> bool:
-        """Whether an event stream is asked for."""
-        return bool(self._sent().get("stream", True))
+        """Whether an event stream is expected; generate_stream sends one, of one event, also when none is asked for."""
+        return self.api == "trt" or bool(self._sent().get("stream", True))
 
     @property
     def ignores_eos(self) -> bool:

@@ -116,8 +116,8 @@ class Inquiry:
                 f"Set the environment variable {variable} to a key that this server accepts."
             )
         if 300 <= status < 400:
-            where = answer.headers.get("location", "")
-            raise TargetError(f"{url} redirects to {excerpt(where)}: set target.base_url to where it leads.")
+            where = self._mask(excerpt(answer.headers.get("location", "")))
+            raise TargetError(f"{url} redirects to {where}: set target.base_url to where it leads.")
 
     async def served(self, answer: httpx.Response) -> Served:
         """Return what the answer to GET /v1/models lists, and the version when the server tells one."""

@@ -311,7 +311,8 @@ class Exchange:
             return None
         if answer.counted_tokens != UNKNOWN or not answer.content_events:
             return None
-        return "".join([*answer.reasoning, *answer.text])
+        text = "".join([*answer.reasoning, *answer.text])
+        return text.encode("utf-8", "replace").decode()  # Half a surrogate pair is no text to a tokenizer.
 
     def report(self, text_tokens: int) -> None:
         """Report the end to the sink; `text_tokens` is UNKNOWN when the text was not counted."""
