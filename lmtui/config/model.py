@@ -13,6 +13,7 @@ from lmtui.config.parameter import Section, parameter
 from lmtui.config.target import Target
 
 ENGINES = ("turbomind", "pytorch")
+TOKENISING = (*ENGINES, "transformers")
 SAMPLING = ("turbomind", "pytorch", "pipeline", "transformers", "server")
 LATER_IMAGES = "image datasets come later; use random, sharegpt or jsonl until then"
 LATER_GUIDED = "guided decoding comes later; leave it out until then"
@@ -193,10 +194,14 @@ class Request(Section):
         True, "Stream", "Whether tokens come one by one", flag="--stream-output, --no-stream-output, --disable-stream"
     )
     skip_tokenize: bool = parameter(
-        False, "Skip tokenize", "Whether prompts are tokenised before the start", kinds=ENGINES, flag="--skip-tokenize"
+        False,
+        "Skip tokenize",
+        "Whether prompts are tokenised before the start",
+        kinds=TOKENISING,
+        flag="--skip-tokenize",
     )
     skip_detokenize: bool = parameter(
-        False, "Skip detokenize", "Whether outputs are left as token ids", kinds=ENGINES, flag="--skip-detokenize"
+        False, "Skip detokenize", "Whether outputs are left as token ids", kinds=TOKENISING, flag="--skip-detokenize"
     )
     uvloop: bool = parameter(True, "uvloop", "Whether the event loop is uvloop", flag="--use-uvloop")
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmtui.errors import ConfigError
+from lmtui.errors import ConfigError, TargetError
 from lmtui.workload import arrivals, cancels, random_lengths, records, sharegpt, tiny_tokenizer, tokenizers
 from lmtui.workload.conversations import Progress
 from lmtui.workload.cutter import Cutter, Prompt, TokenCutter, WordCutter
@@ -96,7 +96,15 @@ def _cutter(config: Config, progress: Progress) -> Cutter:
     if name is None:
         return WordCutter(words_are_tokens=target.kind == "simulated")
     progress("loading the tokenizer", None)
-    return TokenCutter(tokenizers.load(name, target.trust_remote_code))
+    try:
+        return TokenCutter(tokenizers.load(name, target.trust_remote_code))
+    except ConfigError as error:
+        if name != target.model:
+            raise
+        raise TargetError(
+            f"target.model = '{name}': no tokenizer comes with it, so it is no model that can run, or target.tokenizer "
+            f"must name one. {error}"
+        ) from error
 
 
 def _sample(config: Config, cutter: Cutter, generators: Generators, progress: Progress) -> Sample:

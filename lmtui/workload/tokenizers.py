@@ -79,7 +79,7 @@ def load(path_or_id: str, trust_remote_code: bool = False) -> Tokenizer:
     elif path.exists():
         raise ConfigError(f"The tokenizer '{path_or_id}' is a file: give the folder that holds it.")
     elif path_or_id.startswith(("/", ".", "~")) or path_or_id.count("/") > 1:
-        raise ConfigError(f"The tokenizer's folder '{path_or_id}' does not exist: correct target.tokenizer.")
+        raise ConfigError(f"The tokenizer's folder '{path_or_id}' does not exist: correct the path.")
     return _load_transformers(str(path) if path.is_dir() else path_or_id, path.is_dir(), trust_remote_code)
 
 

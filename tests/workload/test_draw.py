@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from lmtui.config import store
 from lmtui.config.model import Config
-from lmtui.errors import ConfigError
+from lmtui.errors import ConfigError, TargetError
 from lmtui.workload import prose
 from lmtui.workload.draw import draw
 from lmtui.workload.plan import Plan, PlannedRequest, cycled
@@ -176,3 +177,9 @@ def test_at_an_infinite_rate_what_has_no_effect_is_noted(drawn: Callable[..., Pl
     assert len(plan.requests) == 50
     assert any("load.ramp_s has no effect" in note for note in plan.notes)
     assert any("only ends the run" in note for note in plan.notes)
+
+
+def test_a_model_without_a_tokenizer_is_the_targets_fault() -> None:
+    config, _ = store.resolve("quickstart", ["target.model=/no/such/model"])
+    with pytest.raises(TargetError, match=r"target.model = '/no/such/model'.*does not exist"):
+        draw(config, silent)

@@ -98,7 +98,7 @@ def test_truncation_and_padding_of_the_file_do_not_apply(copied: Path) -> None:
 
 def test_what_cannot_be_loaded_is_told(tmp_path: Path, copied: Path) -> None:
     for name in ("/no/such/folder", "./missing", "~/missing", "a/b/c"):
-        with pytest.raises(ConfigError, match=r"does not exist: correct target.tokenizer"):
+        with pytest.raises(ConfigError, match=r"does not exist: correct the path"):
             tokenizers.load(name)
     with pytest.raises(ConfigError, match="is a file"):
         tokenizers.load(str(copied / "tokenizer.json"))
