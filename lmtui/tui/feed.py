@@ -77,10 +77,10 @@ class Feed:
         status = batch.status
         if status is None:
             return LiveView(is_gone=True)
-        if self._fold is None and status.counts.planned:
-            self._fold = LiveFold(status.counts.planned)
         if self._fold is None:
-            return LiveView(status=status)
+            if not batch.frames:
+                return LiveView(status=status)
+            self._fold = LiveFold(status.counts.planned)
         for frame in batch.frames:
             _apply(self._fold, frame)
         return _view(status, self._fold.snapshot())
@@ -107,7 +107,7 @@ def _view(status: Status, of: Snapshot) -> LiveView:
     return LiveView(
         status=status,
         elapsed_s=of.elapsed_s,
-        planned=of.planned,
+        planned=status.counts.planned or of.planned,
         sent=of.sent,
         in_flight=of.in_flight,
         done=of.done,

@@ -29,6 +29,14 @@ async def settle(pilot: Pilot[None], until: Callable[[], object] = lambda: True)
         await pilot.pause()
 
 
+async def until(holds: Callable[[], object]) -> None:
+    """Let other tasks work until `holds` does."""
+    deadline = time.monotonic() + GIVE_UP_S
+    while not holds():
+        assert time.monotonic() < deadline, "it never came true"
+        await asyncio.sleep(0.001)
+
+
 def screen_text(app: App[None]) -> str:
     """Return what is on the screen, line by line."""
     strips = app.screen._compositor.render_strips()

@@ -100,7 +100,7 @@ async def test_an_empty_history_says_what_to_do() -> None:
 async def test_a_file_that_is_no_history_is_said_so() -> None:
     paths.history().write_text("a,b\n1,2\n")
     async with results() as (pilot, _):
-        await settle(pilot, lambda: "not a history of lmtui" in screen_text(pilot.app))
+        await settle(pilot, lambda: any("not a history of lmtui" in note.message for note in pilot.app._notifications))
 
 
 async def test_every_column_can_be_reached_at_80_cells() -> None:

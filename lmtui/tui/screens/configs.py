@@ -11,6 +11,7 @@ from textual.binding import BindingType
 from textual.containers import Container, VerticalScroll
 from textual.content import Content
 from textual.screen import Screen
+from textual.timer import Timer
 from textual.widgets import Input
 
 from lmtui.errors import LmtuiError
@@ -38,6 +39,7 @@ class ConfigsScreen(Screen[None]):
 
     def __init__(self) -> None:
         super().__init__()
+        self._poll: Timer | None = None
         self._configs: list[Entry] = []
         self._live: list[Entry] = []
         self._live_runs = catalog.LiveRuns()
@@ -56,12 +58,19 @@ class ConfigsScreen(Screen[None]):
     def on_mount(self) -> None:
         """Read what there is, and keep an eye on live runs."""
         self.query_one("#configs", Table).focus()
-        self.set_interval(POLL_S, self._look_for_live_runs)
+        self._poll = self.set_interval(POLL_S, self._look_for_live_runs)
         self._look_for_live_runs()
         self._read()
 
+    def on_screen_suspend(self) -> None:
+        """Rest below another screen: Textual sends that one whole again when something stirs below it."""
+        if self._poll is not None:
+            self._poll.pause()
+
     def on_screen_resume(self) -> None:
         """Read again: a form may have saved, a run may have ended."""
+        if self._poll is not None:
+            self._poll.resume()
         if self._is_read:
             self._read()
             self._look_for_live_runs()
@@ -84,8 +93,6 @@ class ConfigsScreen(Screen[None]):
 
     @work(exclusive=True, group="live")
     async def _look_for_live_runs(self) -> None:
-        if not self.is_current and self._is_read:
-            return
         live = await asyncio.to_thread(self._live_runs.poll)
         ended = {entry.run.run_id for entry in self._live if entry.run} - {e.run.run_id for e in live if e.run}
         if live != self._live:

@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
+from textual.timer import Timer
 
 from lmtui import paths
 from lmtui.charts.line import Limit, Series
@@ -41,6 +42,7 @@ class LiveScreen(Screen[None]):
 
     def __init__(self, feed: RunFeed) -> None:
         super().__init__()
+        self._timer: Timer | None = None
         self._feed = feed
         self._view = LiveView()
         self._config: Config | None = None
@@ -80,7 +82,17 @@ class LiveScreen(Screen[None]):
         self.query_one("#throughput").focus()
         self._name_latency()
         self._follow()
-        self.set_interval(REFRESH_S, self._tick)
+        self._timer = self.set_interval(REFRESH_S, self._tick)
+
+    def on_screen_suspend(self) -> None:
+        """Rest below another screen: Textual sends that one whole again when something stirs below it."""
+        if self._timer is not None:
+            self._timer.pause()
+
+    def on_screen_resume(self) -> None:
+        """Go on; what came meanwhile is drawn at once."""
+        if self._timer is not None:
+            self._timer.resume()
 
     @work(exclusive=True, group="follow")
     async def _follow(self) -> None:
@@ -100,7 +112,7 @@ class LiveScreen(Screen[None]):
         self.query_one(LogPane).write(self._feed.take_log())
         view = self._feed.view()
         self._ticks += 1
-        if not self.is_current or self._is_frozen:
+        if self._is_frozen:
             return
         self._view = view
         self.query_one(KeyLine).take_state("over" if self._is_over else "live")
