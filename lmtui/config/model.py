@@ -134,6 +134,15 @@ class Load(Section):
     warmup_requests: int = parameter(
         1, "Warm-up", "Requests sent before the start and not measured", unit="requests", minimum=0
     )
+    warmup_prompts: Literal["own", "plan"] = parameter(
+        "own",
+        "Warm-up prompts",
+        "own: prompts that no measured request has; plan: the first measured ones, as LMDeploy's script, which may "
+        "leave them in a prefix cache",
+    )
+    warmup_pause_s: float = parameter(
+        0.0, "Warm-up pause", "How long the start waits after the warm-up", unit="s", minimum=0
+    )
     workers: int | Literal["auto"] = parameter(
         "auto", "Load workers", "Processes that send the requests (auto: as many as the load needs)", minimum=1
     )

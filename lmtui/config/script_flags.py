@@ -363,7 +363,8 @@ RESTFUL = Script(
              does="sets load.warmup_requests to 0"),
         _TRUST,
     ),
-    {"target.kind": "server", "load.mode": "open", "request.temperature": 0.0},
+    {"target.kind": "server", "load.mode": "open", "request.temperature": 0.0, "load.warmup_prompts": "plan",
+     "load.warmup_pause_s": 1.5},
 )  # fmt: skip
 
 SCRIPTS: Mapping[str, Script] = {script.command: script for script in (THROUGHPUT, PIPELINE, RESTFUL, GUIDED)}

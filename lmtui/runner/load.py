@@ -136,6 +136,8 @@ class Load:
         for _ in range(min(cap, len(self._share.warmup))):
             self._spawn(slot())
         await self._all_ended()
+        if self._share.warmup_pause_s and not self._control.is_stopping:
+            await asyncio.sleep(self._share.warmup_pause_s)
         failed = unmeasured.tally.failed
         if not failed:
             return ()

@@ -24,7 +24,7 @@ class Share:
 
     Attributes:
         requests: Its requests, in the order they are sent: those of the plan whose index is `first` modulo `stride`.
-        warmup: Requests to send before the start, not measured.
+        warmup: Requests to send before the start, not measured. warmup_pause_s: how long the start waits after them.
         is_closed: Whether a request goes when a slot is free; else each goes when it is due.
         concurrency: Slots of a closed load; also how many warm-up requests go at once.
         max_in_flight: Most requests in flight of an open load; None: no limit.
@@ -52,6 +52,7 @@ class Share:
     max_errors: int | None
     first: int = 0
     stride: int = 1
+    warmup_pause_s: float = 0.0
 
     def sequence(self) -> Iterator[PlannedRequest]:
         """Yield the requests in order; without end, under new indexes and due times, when they are cycled.
@@ -89,6 +90,7 @@ def whole(plan: Plan, config: Config) -> Share:
         timeout_s=config.target.timeout_s,
         connections=_connections(config, len(plan.requests)),
         max_errors=config.limits.max_errors,
+        warmup_pause_s=load.warmup_pause_s if plan.warmup else 0.0,
     )
 
 

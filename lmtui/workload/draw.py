@@ -169,11 +169,19 @@ def _scheduled(
 
 
 def _warmup(config: Config, cutter: Cutter, sample: Sample) -> tuple[PlannedRequest, ...]:
-    """Cut warm-up prompts from the shipped text where no measured one begins; as long as the first measured ones."""
+    """Cut warm-up prompts from the shipped text where no measured one begins; as long as the first measured ones.
+
+    With `load.warmup_prompts = "plan"` they are the first measured ones.
+    """
     drafts = sample.drafts
     warmup = []
     for index in range(config.load.warmup_requests):
         draft = drafts[index % len(drafts)]
+        if config.load.warmup_prompts == "plan":
+            same = draft.prompt
+            tokens = max(draft.output_len, 1)
+            warmup.append(PlannedRequest(index, same.text, tokens, same.length, same.token_ids, draft.messages))
+            continue
         length = draft.prompt.length or len(draft.prompt.text.split())
         prompt = cutter.passage(sample.next_place + index, length)
         warmup.append(PlannedRequest(index, prompt.text, max(draft.output_len, 1), prompt.length, prompt.token_ids))

@@ -269,6 +269,25 @@ def test_warm_up_is_not_recorded(tmp_path: Path) -> None:
     assert outcomes(recorded.read(tmp_path, 2)) == {"ok": 2}
 
 
+def test_the_start_waits_after_the_warm_up(tmp_path: Path) -> None:
+    def warmed_s(pause_s: float) -> float:
+        async def main() -> float:
+            from lmtui.runner.load import Load
+            from lmtui.runner.recorder import Recorder
+            from lmtui.targets.clock import clock
+
+            loop = asyncio.get_running_loop()
+            part = share(requests(2), warmup=requests(1), warmup_pause_s=pause_s)
+            await Load(Script(), part, Recorder(tmp_path / "ticks-0.bin", clock(loop)), Control()).warm_up()
+            return loop.time()
+
+        from tests.runner.harness import on_virtual_loop
+
+        return on_virtual_loop(main())
+
+    assert warmed_s(1.5) - warmed_s(0.0) == pytest.approx(1.5)
+
+
 def test_shares_have_every_request_once_and_every_slot() -> None:
     part = share(requests(10), concurrency=7, warmup=requests(3))
     parts = split(part, 3)

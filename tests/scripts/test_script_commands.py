@@ -192,6 +192,9 @@ def test_restful_prints_its_own_table_and_row(
         (0.0, 1, True, True)
     }
     assert {body["model"] for body in bodies} == {"fake-model"}
+    prompts = [body["prompt"] for body in bodies]
+    assert {prompt: prompts[-6:].count(prompt) for prompt in prompts[-6:]} == dict.fromkeys(prompts[-6:], 1)
+    assert prompts.count(prompts[-7]) == 2, "the warm-up is the first request"
 
 
 def test_multi_runs_each_rate_with_the_same_prompts(

@@ -183,3 +183,14 @@ def test_a_model_without_a_tokenizer_is_the_targets_fault() -> None:
     config, _ = store.resolve("quickstart", ["target.model=/no/such/model"])
     with pytest.raises(TargetError, match=r"target.model = '/no/such/model'.*does not exist"):
         draw(config, silent)
+
+
+def test_a_warm_up_of_the_plan_is_its_first_requests(drawn: Callable[..., Plan]) -> None:
+    plan = drawn({**OPEN, "load.warmup_requests": 3, "load.warmup_prompts": "plan"})
+    assert [_same(one) for one in plan.warmup] == [_same(one) for one in plan.requests[:3]]
+    assert all(one.due_s is None and not one.is_cancel_planned for one in plan.warmup)
+    assert plan.requests[0].prompt == drawn(OPEN).requests[0].prompt
+
+
+def _same(one: PlannedRequest) -> tuple[str, int, int | None]:
+    return one.prompt, one.output_len, one.input_len
