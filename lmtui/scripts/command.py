@@ -8,7 +8,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from lmtui.config.script_flags import GUIDED, NEWEST, OLDEST, RESTFUL
-from lmtui.errors import INTERRUPTED, TARGET, TargetError
+from lmtui.errors import INTERRUPTED, TARGET, LmtuiError
 from lmtui.scripts import points as pointing
 from lmtui.scripts.points import Point
 
@@ -132,10 +132,11 @@ def _conclude(options: argparse.Namespace, point: Point, directory: RunDirectory
     from lmtui.runner.recorded import read
     from lmtui.scripts.report import append, is_whole, report
 
-    result = directory.result()
-    if result is None:
-        raise TargetError(f"{directory.run_id}: {status.message or status.phase}. Its log: {directory.log_path}")
+    if directory.result() is None:
+        raise _nothing_sent(directory, status)
     sessions = read(directory.path).sessions
+    if len(sessions.index) == 0:  # no table of zeros
+        raise _nothing_sent(directory, status)
     made = report(options, point, directory.config(), sessions)
     if options.json:
         code = lmtui_report(directory, status, as_json=True, quiet=_is_quiet(options), strict=False)
@@ -151,6 +152,14 @@ def _conclude(options: argparse.Namespace, point: Point, directory: RunDirectory
         else:
             _say(f"no row appended to {made.file}: the run was cut short ({status.phase}); `lmtui show` has what came")
     return made, code
+
+
+def _nothing_sent(directory: RunDirectory, status: Status) -> LmtuiError:
+    """Return why a run has no figures, with the run's own exit code."""
+    words = f"{directory.run_id} sent nothing: {status.message or status.phase}. Its log: {directory.log_path}"
+    error = LmtuiError(words)
+    error.exit_code = TARGET if status.exit_code is None else status.exit_code
+    return error
 
 
 def _summarise(directory: RunDirectory, status: Status) -> int:

@@ -20,11 +20,13 @@ class Point:
     """One run.
 
     Attributes:
+        command: The script command that it comes from.
         document: Its config.
         label: What tells it from the others: a rate, `baseline`, `guided`; "" for the only one.
         rate: Requests per second as the restful script's table and row show it; None for the other scripts.
     """
 
+    command: str
     document: Document
     label: str = ""
     rate: float | int | None = None
@@ -53,7 +55,7 @@ def points(options: argparse.Namespace, base_url: str | None = None) -> tuple[li
     if script is RESTFUL:
         return _restful(options, base_url, document), notes
     document.set("target.log_level", LOG_LEVELS[options.log_level])
-    return (_guided(options, document) if script is GUIDED else [Point(document)]), notes
+    return (_guided(options, document) if script is GUIDED else [Point(script.command, document)]), notes
 
 
 def check_dataset(options: argparse.Namespace) -> None:
@@ -102,11 +104,11 @@ def _guided(options: argparse.Namespace, document: Document) -> list[Point]:
     guided.set("guided.baseline", False)
     guided.set("name", f"{GUIDED.command}-guided")
     if options.no_baseline:
-        return [Point(guided, "guided")]
+        return [Point(GUIDED.command, guided, "guided")]
     for key in ("guided.response_format", "guided.json_schema_path", "guided.regex"):
         document.unset(key)
     document.set("name", f"{GUIDED.command}-baseline")
-    return [Point(document, "baseline"), Point(guided, "guided")]
+    return [Point(GUIDED.command, document, "baseline"), Point(GUIDED.command, guided, "guided")]
 
 
 def _restful(options: argparse.Namespace, base_url: str | None, document: Document) -> list[Point]:
@@ -123,13 +125,13 @@ def _restful(options: argparse.Namespace, base_url: str | None, document: Docume
         document.set("request.top_p", 1.0)
     document.set("target.extra_body", {**extra, **_extra_body(options.extra_request_body)} or None)
     if not options.multi:
-        return [Point(document, rate=options.request_rate)]
+        return [Point(RESTFUL.command, document, rate=options.request_rate)]
     made = []
     for rate in rates(options.request_rate_range):
         one = _copy(document)
         one.set("load.rate", float(rate))
         one.set("name", f"{RESTFUL.command}-{rate}")
-        made.append(Point(one, f"{rate} req/s", rate))
+        made.append(Point(RESTFUL.command, one, f"{rate} req/s", rate))
     return made
 
 
@@ -176,8 +178,14 @@ def checked(point: Point) -> tuple[Config, tuple[str, ...]]:
     """
     found = point.document.check()
     if found.config is None:
-        raise ConfigError("\n".join(problem.message for problem in found.problems))
+        raise ConfigError("\n".join(_told(problem.key, problem.message, point) for problem in found.problems))
     return found.config, found.notes
+
+
+def _told(key: str, message: str, point: Point) -> str:
+    """Return a problem's sentence with the flag that sets the key, for that is what was typed."""
+    names = [flag.names[-1] for flag in SCRIPTS[point.command].flags if flag.key == key]
+    return f"{message} ({' or '.join(names)} sets it)" if names else message
 
 
 def planned(point: Point) -> Config:
@@ -197,7 +205,7 @@ def planned(point: Point) -> Config:
     except ValidationError:
         checked(point)
         raise
-    broken = [sentence(key, None, words) for key, words in rules.broken(config)]
+    broken = [_told(key, sentence(key, None, words), point) for key, words in rules.broken(config)]
     if broken:
         raise ConfigError("\n".join(broken))
     return config

@@ -240,11 +240,18 @@ def test_failures_count_on_stderr_and_in_the_exit_code(
 
 
 def test_no_server_is_exit_code_3_and_no_row(
-    sharegpt_file: Path, tiny_folder: str, own_folder: Path, monkeypatch: pytest.MonkeyPatch
+    sharegpt_file: Path,
+    tiny_folder: str,
+    own_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(pointing, "checked", _hurried(pointing.checked))
     assert restful("http://127.0.0.1:9", sharegpt_file, tiny_folder) == 3
     assert list(own_folder.iterdir()) == []
+    said = capsys.readouterr()
+    assert said.out == "", "no table of zeros"
+    assert "sent nothing:" in said.err
 
 
 def _hurried(really: Any) -> Any:
