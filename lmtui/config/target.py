@@ -48,7 +48,6 @@ class CommonPart(Section):
         "Interpreter of the environment that has the engine (none: this one)",
         kinds=IN_PROCESS,
         path=True,
-        planned="install lmtui in the engine's environment until then",
         example='"/opt/lmdeploy/bin/python"',
     )
     env: dict[str, str] = parameter(

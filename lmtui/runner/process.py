@@ -18,8 +18,9 @@ from types import FrameType
 from typing import TYPE_CHECKING, cast
 
 from lmtui.errors import INTERRUPTED
-from lmtui.runner import machine
+from lmtui.runner import machine, reaper
 from lmtui.runner.heart import Heart
+from lmtui.runner.loading import LoadingLog
 from lmtui.runner.loops import new_loop
 from lmtui.runner.rundir import Counts, RunDirectory, Status
 from lmtui.runner.verdict import Stopped, Verdict, of_error, of_load, of_result
@@ -75,6 +76,7 @@ class RunProcess:
             verdict = self._perform()
         except BaseException as error:  # also an engine's SystemExit, or a cancel that nobody here asked for
             verdict = self._conclude(of_error(error, self._run.log_path))
+        reaper.end_own()
         self._finish(verdict)
         return verdict.exit_code
 
@@ -111,6 +113,7 @@ class RunProcess:
         from lmtui.targets.build import build
 
         self._heart.set(phase="loading", message="")
+        _refuse_too_long(config, share)
         target = build(config)
         await self._open(target, config)
         try:
@@ -131,7 +134,8 @@ class RunProcess:
         self._opening = asyncio.ensure_future(target.open(lambda line: self._progress(line, None)))
         try:
             self._check_stop()
-            info = await self._opening
+            with LoadingLog(self._run.log_path, lambda line: self._heart.set(message=line)):
+                info = await self._opening
         except asyncio.CancelledError:
             self._check_stop()
             raise
@@ -208,8 +212,7 @@ class RunProcess:
         if verdict is None:
             verdict = self._conclude(Verdict("stopped", "stopped while loading", INTERRUPTED))
         self._finish(verdict)
-        if os.getpgrp() == os.getpid():
-            os.killpg(0, signal.SIGKILL)  # what an engine started goes with it
+        reaper.end_own(grace_s=0.0)
         os._exit(verdict.exit_code)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
@@ -236,6 +239,22 @@ class RunProcess:
     def _note(self, notes: Sequence[str]) -> None:
         if notes:
             self._heart.set(notes=(*self._heart.status.notes, *notes))
+
+
+def _refuse_too_long(config: Config, share: Share) -> None:
+    """Refuse a plan whose longest request an engine of LMDeploy would shorten without a word.
+
+    Raises:
+        TargetError: It does not fit; the text says which length is too small.
+    """
+    if config.target.kind not in ("turbomind", "pytorch", "pipeline"):
+        return
+    from lmtui.errors import TargetError
+    from lmtui.targets.lmdeploy_preflight import session_fits
+
+    longest = max((len(r.token_ids) + r.output_len for r in share.requests if r.token_ids is not None), default=0)
+    if refusal := session_fits(config, longest):
+        raise TargetError(refusal)
 
 
 def main() -> int:

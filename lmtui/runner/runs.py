@@ -10,9 +10,10 @@ import time
 import msgspec
 
 from lmtui import paths
-from lmtui.errors import LmtuiError, RunNotFoundError
-from lmtui.runner import machine
+from lmtui.errors import TARGET, LmtuiError, RunNotFoundError
+from lmtui.runner import machine, reaper
 from lmtui.runner.rundir import RunDirectory, Status
+from lmtui.targets import engine_log
 
 START_S = 60.0
 """A directory without a status is a start that failed when it is older than this."""
@@ -75,9 +76,13 @@ def stop(run: RunDirectory, abort: bool = False) -> None:
 def settle(run: RunDirectory) -> Status:
     """Conclude a lost run: summarise what it wrote, append its row (once, whoever asks), mark it `lost`.
 
+    What its process left running here is ended. When the log tells why an engine died (native ones end the whole
+    process), the message says so and the exit code is that of a lost target.
+
     Returns:
         Its final status; that of a run that is not lost as it is.
     """
+    from lmtui.config.target import IN_PROCESS
     from lmtui.runner.conclude import conclude
 
     status = run.status()
@@ -85,7 +90,10 @@ def settle(run: RunDirectory) -> Status:
         return _without_status(run)
     if status.is_final or not status.is_lost:
         return status
-    message = f"the run process is gone ({status.message or status.phase}); what it wrote is kept"
+    cause = engine_log.cause(run.log_tail(engine_log.TAIL_BYTES)) if status.target_kind in IN_PROCESS else ""
+    message = f"the run process is gone ({cause or status.message or status.phase}); what it wrote is kept"
+    if status.is_here and machine.process_started(status.pid) is None:  # else another session has its number
+        reaper.end(status.pid)
     if not status.is_here:
         message = f"host {status.host} has not been heard of for a while; what the run wrote is kept"
     phase = "lost"
@@ -95,7 +103,8 @@ def settle(run: RunDirectory) -> Status:
             phase, message = result.phase, status.message
     except LmtuiError as error:
         message = f"the run process is gone, and what it wrote cannot be summarised: {error}"
-    status = msgspec.structs.replace(status, phase=phase, message=message)
+    code = TARGET if phase == "lost" and cause else status.exit_code
+    status = msgspec.structs.replace(status, phase=phase, message=message, exit_code=code)
     run.write_status(status)
     return status
 

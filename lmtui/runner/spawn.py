@@ -9,9 +9,10 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lmtui.errors import ConfigError, LmtuiError
-from lmtui.runner import machine
+from lmtui.errors import LmtuiError
+from lmtui.runner import interpreter, machine
 from lmtui.runner.rundir import RunDirectory, Status
+from lmtui.targets.engine_environment import variables
 
 if TYPE_CHECKING:
     from lmtui.config.model import Config
@@ -31,19 +32,19 @@ def start(config: Config, notes: Sequence[str] = ()) -> RunDirectory:
         notes: Sentences about what was done on the user's behalf so far; the result keeps them.
 
     Raises:
-        ConfigError: `target.python` is set.
+        ConfigError: `target.python` cannot run lmtui: what is missing there is named.
         LmtuiError: The process ended at once; the text has the end of its log.
     """
+    python = machine.python()
+    path: dict[str, str] = {}
     if config.target.python is not None:
-        raise ConfigError(
-            f"target.python = {config.target.python!r}: another interpreter for the run is not built yet; leave it out"
-        )
+        python, path = interpreter.command(config)
     run = RunDirectory.create(config)
-    environment = {**os.environ, **config.target.env, "PYTHONUNBUFFERED": "1"}
+    environment = {**variables(config), **os.environ, **config.target.env, **path, "PYTHONUNBUFFERED": "1"}
     log = os.open(run.log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         process = subprocess.Popen(
-            [*machine.python(), "-m", "lmtui.runner.process", str(run.path), *notes],
+            [*python, "-m", "lmtui.runner.process", str(run.path), *notes],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -32,13 +32,12 @@ class LmdeployLog(logging.Handler):
 
     While the engine loads, the logger tells INFO; only what the config's level lets through is printed.
 
-    Attributes:
-        last_error: The last error as one line, "" when none came.
+    An exception that was logged explains more than the errors that follow from it, which have no exception.
     """
 
     def __init__(self, level: str, progress: Callable[[str], None]) -> None:
         super().__init__(logging.INFO)
-        self.last_error = ""
+        self._exception = self._message = ""
         self._progress: Callable[[str], None] | None = progress
         self._level = getattr(logging, level)
         self._logger = logging.getLogger("lmdeploy")
@@ -55,10 +54,18 @@ class LmdeployLog(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Take a record."""
         if record.levelno >= logging.ERROR:
-            text = record.getMessage().strip()
-            if record.exc_info and record.exc_info[1] is not None:
-                error = record.exc_info[1]
-                text = f"{type(error).__name__}: {error}"
-            self.last_error = (text.splitlines() or [""])[0][: engine_log.MOST_CHARS] or self.last_error
+            if record.exc_info and (error := record.exc_info[1]) is not None:
+                self._exception = _first_line(f"{type(error).__name__}: {error}")
+            else:
+                self._message = _first_line(record.getMessage()) or self._message
         elif self._progress is not None and (line := engine_log.loading_line(record.getMessage())):
             self._progress(line)
+
+    @property
+    def last_error(self) -> str:
+        """The last exception that was logged, else the last error, as one line; "" when none came."""
+        return self._exception or self._message
+
+
+def _first_line(text: str) -> str:
+    return (text.strip().splitlines() or [""])[0][: engine_log.MOST_CHARS]

@@ -45,6 +45,7 @@ class PipelineTarget:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._pipe: Any = None
+        self._death: TargetError | None = None
 
     async def open(self, progress: Callable[[str], None]) -> TargetInfo:
         """Build the pipeline in this thread, and see which engine it really took.
@@ -158,7 +159,8 @@ class PipelineTarget:
         if flight.is_over:
             return None
         flight.prompt_tokens = output.input_token_len
-        if output.generate_token_len > flight.tokens and flight.cut_ns is None:
+        is_due = self._config.request.stream or output.finish_reason is not None
+        if is_due and output.generate_token_len > flight.tokens and flight.cut_ns is None:
             flight.tokens = output.generate_token_len
             if flight.session.tick(at_ns, flight.tokens) and output.finish_reason is None:
                 flight.cut(at_ns)
@@ -181,10 +183,11 @@ class PipelineTarget:
         if code != ENGINE_GONE:
             self._end(flight, at_ns, Outcome.BAD_FINISH, f"{code}: {said}")
             return None
-        cause = self._log.last_error or engine_log.cause(engine_log.own_tail()) or said
-        lost = TargetError(f"The pipeline's engine died ({cause}): see the run's engine.log.")
-        self._end(flight, at_ns, Outcome.BAD_FINISH, str(lost))
-        return lost
+        if self._death is None:
+            cause = self._log.last_error or engine_log.cause(engine_log.own_tail()) or said
+            self._death = TargetError(f"The pipeline's engine died ({cause}): see the run's engine.log.")
+        self._end(flight, at_ns, flight.session.cut_as or Outcome.BAD_FINISH, str(self._death))
+        return self._death
 
     def _natural(self, flight: _Flight) -> Outcome:
         if flight.tokens == 0:
