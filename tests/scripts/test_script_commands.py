@@ -6,12 +6,15 @@ import contextlib
 import csv
 import io
 import json
+import os
+import sys
 import time
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import pexpect
 import pytest
 
 from lmtui.cli import main
@@ -260,6 +263,29 @@ def _hurried(really: Any) -> Any:
         return really(point)
 
     return checked
+
+
+def test_with_tui_it_is_watched_and_leaves_the_same(sharegpt_file: Path, tiny_folder: str) -> None:
+    with fake_server() as (_, url):
+        arguments = ["-m", "lmtui", "profile-restful-api", "--backend=lmdeploy", f"--base-url={url}", "--tui",
+                     f"--dataset-path={sharegpt_file}", f"--tokenizer={tiny_folder}", "--num-prompts=6",
+                     "--output-file=mine.csv", "--disable-warmup"]  # fmt: skip
+        environment = {**os.environ, "TERM": "xterm-256color", "PYTHONPATH": os.pathsep.join(sys.path)}
+        child = pexpect.spawn(sys.executable, arguments, env=environment, encoding="utf-8", dimensions=(40, 120))
+        child.expect(r"done  \d:\d\d", timeout=60)
+        child.sendcontrol("q")
+        child.expect("Serving Benchmark Result", timeout=60)
+        child.expect("row appended to mine.csv", timeout=60)
+        child.expect(pexpect.EOF, timeout=60)
+        child.close()
+    assert child.exitstatus == 0
+    assert [row["completed"] for row in rows(Path("mine.csv"))] == ["6"]
+
+
+def test_tui_needs_a_terminal(sharegpt_file: Path, tiny_folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert restful("http://127.0.0.1:9", sharegpt_file, tiny_folder, "--tui") == 2
+    assert "needs a terminal" in capsys.readouterr().err
+    assert runs.all_runs() == []
 
 
 @pytest.mark.usefixtures("engines_are_simulated")
