@@ -7,7 +7,10 @@ import csv
 import io
 import json
 import os
+import signal
+import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from importlib import metadata
@@ -240,6 +243,32 @@ def test_failures_count_on_stderr_and_in_the_exit_code(
     assert "http_error" in said.err
     (row,) = rows(Path("mine.csv"))
     assert 0 < int(row["completed"]) < 6, "the script's row has what was answered"
+
+
+def test_an_interrupt_stops_the_rate_and_leaves_out_the_others(sharegpt_file: Path, tiny_folder: str) -> None:
+    answered, may_go_on = threading.Event(), threading.Event()
+
+    def reply(seen: Seen) -> Reply:
+        if seen.method == "POST" and seen.body.get("max_tokens") == 7:
+            answered.set()
+            may_go_on.wait(60)
+        return answer(seen)
+
+    with fake_server(reply) as (_, url):
+        arguments = ["-m", "lmtui", "profile-restful-api", "--backend=lmdeploy", f"--base-url={url}",
+                     f"--dataset-path={sharegpt_file}", f"--tokenizer={tiny_folder}", "--num-prompts=6",
+                     "--sharegpt-output-len=7", "--disable-warmup", "--multi", "--request-rate-range=1,2",
+                     "--output-file=mine.csv"]  # fmt: skip
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        child = subprocess.Popen([sys.executable, *arguments], env=environment, stderr=subprocess.PIPE, text=True)
+        assert answered.wait(60)
+        child.send_signal(signal.SIGINT)
+        may_go_on.set()
+        _, said = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert "no row appended to mine.csv: the run was cut short (stopped)" in said
+    assert not Path("mine.csv").exists()
+    assert len(runs.all_runs()) == 1, "the second rate was not started"
 
 
 def test_no_server_is_exit_code_3_and_no_row(
