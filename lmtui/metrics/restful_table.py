@@ -67,7 +67,7 @@ class RestfulFigures:
         completed: Successful requests.
         total_input: Tokens of their prompts; None when one is not known here.
         total_output: Tokens of their answers, by the script's rule.
-        retokenized: Tokens of their texts, encoded again; None where the texts were not kept.
+        retokenized: Tokens of their texts, encoded again: known where all were counted so (the server counted none).
         messages: Where a cell is `-`, and why.
     """
 
@@ -86,7 +86,7 @@ class RestfulFigures:
     messages: tuple[str, ...]
 
 
-def figures(sessions: Sessions, *, api: str, retokenized: int | None = None) -> RestfulFigures:
+def figures(sessions: Sessions, *, api: str) -> RestfulFigures:
     """Return the script's figures of a run over `target.api = api`."""
     requests = per_request(sessions)
     run = span(sessions, requests, closed_load=False)
@@ -104,6 +104,8 @@ def figures(sessions: Sessions, *, api: str, retokenized: int | None = None) -> 
     inputs = np.where(sessions.input_len != UNKNOWN, sessions.input_len, sessions.prompt_tokens)[rows]
     total_input = int(inputs.sum()) if (inputs != UNKNOWN).all() else None
     total_output = int(output[rows].sum())
+    by_text = len(rows) > 0 and bool((sessions.token_source[rows] == TokenSource.TEXT).all())
+    retokenized = int(sessions.output_tokens[rows].sum()) if by_text else None
     ends_known = success & (last_ns != UNKNOWN)
     return RestfulFigures(
         duration_s=duration,
@@ -145,8 +147,8 @@ def _messages(completed: int, silent: int, itls: int, retokenized: int | None) -
         said.append("no answer came in two pieces: the inter-token latency has no data (-)")
     if silent:
         said.append(f"{silent} answers had no text: they are left out of TTFT and TPOT, where the script counts 0")
-    if retokenized is None:
-        said.append("the texts are not kept, so their tokens are not counted again (-)")
+    if completed and retokenized is None:
+        said.append("the server counted the tokens: their texts are not encoded again (-)")
     return tuple(said)
 
 

@@ -152,10 +152,6 @@ P99 ITL (ms):                            149.00
 def test_the_table_is_the_scripts_to_the_letter() -> None:
     found = restful_table.figures(two_answers(), api="completions")
     assert restful_table.table(found, backend="lmdeploy", rate=math.inf) == TABLE
-    counted = restful_table.figures(two_answers(), api="completions", retokenized=12)
-    assert f"{'Total generated tokens (retokenized):':<40} {12:<10}\n" in restful_table.table(
-        counted, backend="lmdeploy", rate=8.0
-    )
     assert f"{'Traffic request rate:':<40} {'2':<10}\n" in restful_table.table(found, backend="vllm", rate=2)
 
 
@@ -190,6 +186,21 @@ def test_an_answer_without_text_counts_but_has_no_ttft() -> None:
     assert found.ttft.mean is None
     assert found.e2e.mean == pytest.approx(50)
     assert any("no text" in message for message in found.messages)
+
+
+def test_texts_that_were_encoded_again_have_their_count() -> None:
+    answers = [
+        Made(0, [(100, None), (150, None)], asked=5, tokens=6, source=TokenSource.TEXT),
+        Made(0, [(100, None)], asked=9, tokens=8, source=TokenSource.TEXT),
+        Made(0, end=7, outcome=Outcome.HTTP_ERROR),
+    ]
+    found = restful_table.figures(made(answers), api="completions")
+    assert (found.total_output, found.retokenized) == (14, 14)
+    shown = restful_table.table(found, backend="vllm", rate=8.0)
+    assert f"{'Total generated tokens (retokenized):':<40} {14:<10}\n" in shown
+    assert not any("encoded again" in message for message in found.messages)
+    answers.append(Made(0, [(100, None)], asked=9, tokens=8, source=TokenSource.USAGE))
+    assert restful_table.figures(made(answers), api="completions").retokenized is None
 
 
 def test_an_unknown_prompt_length_is_a_dash() -> None:
