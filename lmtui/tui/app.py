@@ -244,6 +244,8 @@ def run(attach: str | None = None, ascii_only: bool = False, mouse: bool = True)
         ascii_only: Draw with ASCII alone; a locale without UTF-8 asks for it by itself.
         mouse: Whether the mouse works here; without it the terminal's own selection does.
     """
+    for name in ("COLUMNS", "LINES"):  # exported, they would hold the size still when the window changes
+        os.environ.pop(name, None)
     is_utf8 = locale.getpreferredencoding(do_setlocale=False).lower().replace("-", "") == "utf8"
     app = LmtuiApp(attach, ascii_only=ascii_only or not is_utf8)
     app.run(mouse=mouse)

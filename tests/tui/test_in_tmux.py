@@ -17,7 +17,7 @@ import pytest
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")]
 
 ROOT = Path(__file__).parents[2]
-GIVE_UP_S = 60.0
+GIVE_UP_S = 30.0
 NUMBERS = itertools.count()
 
 
@@ -66,7 +66,7 @@ class Terminal:
 
 @pytest.fixture(params=["xterm-256color", "xterm"])
 def terminal(request: pytest.FixtureRequest, home: Path) -> Iterator[Terminal]:
-    opened = Terminal(home, (80, 24), {"TERM": request.param})
+    opened = Terminal(home, (80, 24), {"TERM": request.param, "COLUMNS": "80", "LINES": "24"})
     yield opened
     opened.close()
 

@@ -134,6 +134,17 @@ async def test_at_the_end_come_grade_and_final_figures(tmp_path: Path) -> None:
         await settle(pilot, lambda: isinstance(pilot.app.screen, DetailsScreen))
 
 
+async def test_the_result_is_seen_after_a_line_that_was_blank_while_the_size_changed(tmp_path: Path) -> None:
+    feed = FakeFeed(tmp_path / "run", view(), end=result())
+    async with live(feed) as (pilot, _):
+        feed.moment = view(status=status("done", message=""))
+        await settle(pilot, lambda: "64 in flight" not in screen_text(pilot.app))
+        await pilot.resize_terminal(120, 40)
+        await pilot.resize_terminal(80, 24)
+        feed.is_over.set()
+        await settle(pilot, lambda: "grade good" in screen_text(pilot.app))
+
+
 async def test_abort_asks_and_esc_lets_it_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stops: list[bool] = []
     monkeypatch.setattr("lmtui.runner.runs.stop", lambda run, abort=False: stops.append(abort))

@@ -17,7 +17,7 @@ class Figures(Static):
         """Show the text; nothing is drawn when it is what stands there."""
         if text == self._shown:
             return
-        has_other_height = str(text).count("\n") != str(self._shown).count("\n")
+        has_other_height = self.size.height == 0 or str(text).count("\n") != str(self._shown).count("\n")
         self._shown = text
         self.update(text, layout=has_other_height)
 
