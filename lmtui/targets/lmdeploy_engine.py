@@ -148,6 +148,7 @@ class LmdeployEngine(ABC):
             await stream.aclose()
         end_ns = time.monotonic_ns()
         flight.is_over = True
+        session.on_cut = None  # it holds the instance, and that the engine
         if flight.raised is None:
             self._idle.append(instance)
         self._conclude(flight, last, ids, end_ns)
@@ -279,6 +280,7 @@ class LmdeployEngine(ABC):
         self._idle.clear()
         if self._engine is None:
             return
+        gc.collect()
         try:
             await self._close_engine()
         finally:

@@ -133,31 +133,26 @@ class PipelineTarget:
             stream_response=self._config.request.stream,
         )
         inbox = _Inbox(loop, stream)
-        lost: TargetError | None = None
-        try:
-            while (batch := await inbox.take()) is not None:
-                for at_ns, output in batch:
-                    lost = self._receive(flights[output.index], at_ns, output) or lost
-        finally:
-            for flight in flights:
-                if not flight.is_over:
-                    self._end(flight, time.monotonic_ns(), Outcome.TRUNCATED, "the pipeline forgot the request")
-        if lost is not None:
-            raise lost
+        while self._death is None and (batch := await inbox.take()) is not None:
+            for at_ns, output in batch:
+                self._receive(flights[output.index], at_ns, output)
+        for flight in flights:
+            if not flight.is_over and self._death is not None:  # the others would learn it one after the other
+                self._end(flight, time.monotonic_ns(), flight.session.cut_as or Outcome.BAD_FINISH, str(self._death))
+            elif not flight.is_over:
+                self._end(flight, time.monotonic_ns(), Outcome.TRUNCATED, "the pipeline forgot the request")
+        if self._death is not None:
+            raise self._death
 
     def _settings(self, request: PlannedRequest) -> Any:
         """Return the generation config; the pipeline heeds sampling parameters only when it is told to sample."""
         given = generation_arguments(self._config, request.output_len, None)
         return self._generation_config(do_sample=given["top_k"] != 1 and given["temperature"] > 0, **given)
 
-    def _receive(self, flight: _Flight, at_ns: int, output: Any) -> TargetError | None:
-        """Take one output: text with the count so far, or the empty one that ends a request.
-
-        Returns:
-            Why the whole engine is gone, when the output says so.
-        """
+    def _receive(self, flight: _Flight, at_ns: int, output: Any) -> None:
+        """Take one output: text with the count so far, or the empty one that ends a request."""
         if flight.is_over:
-            return None
+            return
         flight.prompt_tokens = output.input_token_len
         is_due = self._config.request.stream or output.finish_reason is not None
         if is_due and output.generate_token_len > flight.tokens and flight.cut_ns is None:
@@ -165,7 +160,7 @@ class PipelineTarget:
             if flight.session.tick(at_ns, flight.tokens) and output.finish_reason is None:
                 flight.cut(at_ns)
         if output.finish_reason is None:
-            return None
+            return
         if flight.session.cut_as is not None and flight.cut_ns is not None:
             self._end(flight, at_ns, flight.session.cut_as, cut_error(flight.session.cut_as))
         elif output.finish_reason in ("stop", "length"):
@@ -173,21 +168,19 @@ class PipelineTarget:
             words = "finished without any token" if outcome is Outcome.NO_TOKEN else ""
             self._end(flight, at_ns, outcome, words)
         elif output.finish_reason == "error":
-            return self._failed(flight, at_ns, output)
+            self._failed(flight, at_ns, output)
         else:
             self._end(flight, at_ns, Outcome.BAD_FINISH, "the engine cancelled it by itself")
-        return None
 
-    def _failed(self, flight: _Flight, at_ns: int, output: Any) -> TargetError | None:
+    def _failed(self, flight: _Flight, at_ns: int, output: Any) -> None:
         code, said = output.error_code or "error", output.error_message or "no reason given"
         if code != ENGINE_GONE:
             self._end(flight, at_ns, Outcome.BAD_FINISH, f"{code}: {said}")
-            return None
+            return
         if self._death is None:
             cause = self._log.last_error or engine_log.cause(engine_log.own_tail()) or said
             self._death = TargetError(f"The pipeline's engine died ({cause}): see the run's engine.log.")
         self._end(flight, at_ns, flight.session.cut_as or Outcome.BAD_FINISH, str(self._death))
-        return self._death
 
     def _natural(self, flight: _Flight) -> Outcome:
         if flight.tokens == 0:

@@ -15,7 +15,7 @@ from lmdeploy.pytorch import envs
 from lmdeploy.pytorch.engine import engine, engine_checker
 from lmdeploy.pytorch.engine.executor.base import ExecutorBase
 
-BLOCKS = 4096
+BLOCKS, TOKEN = 4096, 7
 
 
 @dataclass
@@ -34,19 +34,15 @@ class Outputs:
     kv_connector_output: None = None
 
 
-class StubExecutor(ExecutorBase):
-    """Answers each step with token 7 (or `stop_id` after `natural_length` steps) after `step_s` seconds.
+class StubExecutor(ExecutorBase):  # type: ignore[misc]  # LMDeploy has no types
+    """Makes a token for each request of the batch after `step_s` seconds; raises after `die_after` steps (None: never).
 
     Attributes:
-        step_s: Seconds of a step.
-        die_after: The step after which the engine dies; None: never.
         steps: Steps done.
     """
 
     step_s = 0.0
     die_after: int | None = None
-    token = 7
-    fault: type[Exception] = RuntimeError
     words = "CUDA error: an illegal memory access was encountered"
 
     def __init__(self, **more: Any) -> None:
@@ -76,23 +72,23 @@ class StubExecutor(ExecutorBase):
         self._left = torch.zeros(0, dtype=torch.long)
 
     async def forward_async(self, inputs: dict[str, Any]) -> None:
-        """Take a step: a prefill joins the batch, a delta says which of it go on."""
+        """Take a step."""
         self.steps += 1
         if self.die_after is not None and self.steps > self.die_after:
-            raise self.fault(self.words)
+            raise RuntimeError(self.words)
         prefill, delta = inputs["inputs"], inputs["delta"]
-        limits = inputs["stopping_criteria"].num_appendable_ids if inputs.get("stopping_criteria") else None
+        if delta is not None:  # which rows of the batch go on; a prefill joins behind them
+            self._left = self._left[torch.as_tensor(delta.indice_cpu)]
         if prefill is not None:
-            fresh = limits.clone() - 1
+            fresh = inputs["stopping_criteria"].num_appendable_ids.clone() - 1
             stopped = fresh <= 0
             self._left = torch.cat([self._left, fresh])
             count = len(fresh)
         else:
-            kept = torch.as_tensor(delta.indice_cpu)
-            self._left = self._left[kept] - 1
+            self._left = self._left - 1
             stopped = self._left <= 0
-            count = len(kept)
-        ids = torch.full((count,), self.token, dtype=torch.long)
+            count = len(self._left)
+        ids = torch.full((count,), TOKEN, dtype=torch.long)
         await self._outputs.put(Outputs(next_token_ids=ids, stopped=stopped))
 
     async def get_output_async(self, dp_rank: int = 0) -> Outputs:
