@@ -16,7 +16,7 @@ REPLICATES = 1000
 LEVEL = 0.95
 FEWEST_REQUESTS = 10
 """Fewer requests than this say too little about what others would have given."""
-FIGURES = ("mean", "p50", "p99")
+FIGURES = ("mean", "p50", "p90", "p95", "p99")
 
 _CELLS = 1_000_000
 """Numbers of one array held at once."""

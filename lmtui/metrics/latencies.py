@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmtui.metrics.requests import per_request
-from lmtui.metrics.sessions import Sessions
+from lmtui.metrics.sessions import UNKNOWN, Sessions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -19,16 +19,38 @@ class Latency:
     owner: NDArray[np.int64]
 
 
-def latencies(sessions: Sessions) -> dict[str, Latency]:
-    """Return the samples behind `ttft_ms`, `tpot_ms`, `itl_ms` and `e2e_ms` of a result, under these names."""
+def latencies(sessions: Sessions, *, closed_load: bool) -> dict[str, Latency]:
+    """Return the samples behind a result's latencies, under their names there: `ttft_ms`, `cancel.survivors.itl_ms`.
+
+    Those from `due` are there for an open load, those of survivors when the plan picked requests to cancel.
+    """
     requests = per_request(sessions)
-    ticked = np.flatnonzero(requests.ok & (requests.ticks > 0))
-    timed = np.flatnonzero(requests.ok & ~np.isnan(requests.tpot_ns))
+    ticked = requests.ok & (requests.ticks > 0)
     gaps = requests.ok[requests.owner] & requests.is_gap
-    sent_ns = sessions.sent_ns[ticked]
-    return {
-        "ttft_ms": Latency((requests.first_ns[ticked] - sent_ns) / 1e6, ticked),
-        "tpot_ms": Latency(requests.tpot_ns[timed] / 1e6, timed),
+    apart = gaps & requests.is_counted[requests.owner] & (requests.step > 0)
+    first_ns, last_ns = requests.first_ns, requests.last_ns
+    of_all = {
+        "ttft_ms": _of_requests(first_ns - sessions.sent_ns, ticked),
+        "tpot_ms": _of_requests(requests.tpot_ns, requests.ok & ~np.isnan(requests.tpot_ns)),
         "itl_ms": Latency(requests.gap_ns[gaps] / 1e6, requests.owner[gaps]),
-        "e2e_ms": Latency((requests.last_ns[ticked] - sent_ns) / 1e6, ticked),
+        "e2e_ms": _of_requests(last_ns - sessions.sent_ns, ticked),
     }
+    found = {
+        **of_all,
+        "token_gap_ms": Latency(requests.gap_ns[apart] / requests.step[apart] / 1e6, requests.owner[apart]),
+    }
+    if not closed_load:
+        due = ticked & (sessions.due_ns != UNKNOWN)
+        found["queue_ms"] = _of_requests(sessions.sent_ns - sessions.due_ns, due)
+        found["ttft_from_due_ms"] = _of_requests(first_ns - sessions.due_ns, due)
+        found["e2e_from_due_ms"] = _of_requests(last_ns - sessions.due_ns, due)
+    if sessions.cancel_planned.any():
+        for name, latency in of_all.items():
+            survives = ~sessions.cancel_planned[latency.owner]
+            found[f"cancel.survivors.{name}"] = Latency(latency.values_ms[survives], latency.owner[survives])
+    return found
+
+
+def _of_requests(values_ns: NDArray[np.int64] | NDArray[np.float64], chosen: NDArray[np.bool_]) -> Latency:
+    rows = np.flatnonzero(chosen)
+    return Latency(values_ns[rows] / 1e6, rows)

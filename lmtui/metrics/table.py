@@ -31,8 +31,13 @@ def result_table(result: Result, width: int = 80, *, ascii_only: bool = False) -
         block = [line.rstrip() for line in part(result, width)]
         if block:
             lines += ["", *block] if lines else block
-    text = "\n".join(_clip(line, width) for line in lines)
-    return text.translate(_ASCII).encode("ascii", "replace").decode() if ascii_only else text
+    text = "\n".join(clip(line, width) for line in lines)
+    return to_ascii(text) if ascii_only else text
+
+
+def to_ascii(text: str) -> str:
+    """Return the text in ASCII: the signs of a table as similar ones, other characters as `?`."""
+    return text.translate(_ASCII).encode("ascii", "replace").decode()
 
 
 def number(value: Number) -> str:
@@ -59,7 +64,7 @@ def _head(result: Result, width: int) -> Iterator[str]:
     kind, model = result.target.get("kind"), result.target.get("model")
     what = " ".join(str(part) for part in dict.fromkeys((kind, model)) if part)
     mark = "  SIMULATED" if result.simulated else ""
-    yield _clip(f"{_plain(result.name)} · {_plain(what)}", width - len(mark)) + mark
+    yield clip(f"{plain(result.name)} · {plain(what)}", width - len(mark)) + mark
     yield f"{result.run_id} · {result.phase} · started {result.started_at}"
     yield from _labelled("grade", result.client.grade, width)
     for reason in result.client.reasons:
@@ -71,7 +76,7 @@ def _requests(result: Result, width: int) -> Iterator[str]:
     counts = ", ".join(f"{count:,} {outcome}" for outcome, count in result.outcomes.items() if count)
     yield from _labelled("requests", f"{planned:,} planned: {counts or 'none known'}", width)
     for group in result.errors[:MOST_ERRORS]:
-        yield f"{'':{LABEL}}{group.count:,} × {group.outcome}: {_plain(group.message)}"
+        yield f"{'':{LABEL}}{group.count:,} × {group.outcome}: {plain(group.message)}"
     if len(result.errors) > MOST_ERRORS:
         yield f"{'':{LABEL}}… and {len(result.errors) - MOST_ERRORS} more causes"
 
@@ -187,11 +192,11 @@ def _client(result: Result, width: int) -> Iterator[str]:
 
 def _notes(result: Result, width: int) -> Iterator[str]:
     for place, note in enumerate(result.notes):
-        yield from _labelled("" if place else "notes", f"· {_plain(note)}", width)
+        yield from _labelled("" if place else "notes", f"· {plain(note)}", width)
 
 
 def _labelled(label: str, words: str, width: int) -> Iterator[str]:
-    wrapped = textwrap.wrap(_plain(words), width - LABEL, subsequent_indent="  " if words.startswith("·") else "") or [
+    wrapped = textwrap.wrap(plain(words), width - LABEL, subsequent_indent="  " if words.startswith("·") else "") or [
         ""
     ]
     for place, line in enumerate(wrapped):
@@ -209,12 +214,12 @@ def _pairs(pairs: list[tuple[str, str]]) -> Iterator[str]:
             yield second
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Return text on one line without control characters: it may come from a server."""
     return "".join(character if character.isprintable() else " " for character in text)
 
 
-def _clip(line: str, width: int) -> str:
+def clip(line: str, width: int) -> str:
     """Return the line cut to `width` terminal columns, with `…` where something is missing."""
     if len(line) <= width and line.isascii():
         return line
