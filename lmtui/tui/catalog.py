@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lmtui import paths
-from lmtui.charts.ticks import short
+from lmtui.charts.ticks import milliseconds, short
 from lmtui.errors import LmtuiError
 from lmtui.tui.plain import line
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from lmtui.config.document import Document
     from lmtui.config.model import Config
+    from lmtui.results.rows import Row
     from lmtui.runner.rundir import RunDirectory, Status
 
 
@@ -72,7 +73,7 @@ def load(name: str, source: str) -> Document:
     return presets.load(name) if source == "preset" else store.load(name)
 
 
-def configs() -> tuple[list[Entry], str]:
+def configs(last_results: LastResults) -> tuple[list[Entry], str]:
     """Return saved configs, then presets, and what is wrong with the history ("" when nothing is).
 
     A config that cannot be read says why in its entry.
@@ -81,7 +82,7 @@ def configs() -> tuple[list[Entry], str]:
 
     problem = ""
     try:
-        last = last_results()
+        last = last_results.read()
     except LmtuiError as error:
         last, problem = {}, line(str(error))
     entries = [
@@ -133,22 +134,52 @@ def load_words(config: Config) -> str:
 
 
 def last_results() -> dict[str, Last]:
-    """Return the last result of each config name."""
+    """Return the last result of each config name.
+
+    Raises:
+        LmtuiError: The history cannot be read.
+    """
     from lmtui.results import history
 
-    found: dict[str, Last] = {}
-    for row in history.read(paths.history()):
-        if name := row.text("name"):
-            found[name] = Last(
-                run_id=row.text("run_id"),
-                output_throughput=short(row.number("output_throughput")),
-                ttft_p50_ms=short(row.number("ttft_ms.p50")),
-                itl_p50_ms=short(row.number("itl_ms.p50")),
-                grade=row.text("grade"),
-                phase=row.text("phase"),
-                started_at=row.text("started_at"),
-            )
-    return found
+    rows = {row.text("name"): row for row in history.read(paths.history())}
+    return {name: _last(row) for name, row in rows.items()}
+
+
+def _last(row: Row) -> Last:
+    return Last(
+        run_id=row.text("run_id"),
+        output_throughput=short(row.number("output_throughput")),
+        ttft_p50_ms=milliseconds(row.number("ttft_ms.p50")),
+        itl_p50_ms=milliseconds(row.number("itl_ms.p50")),
+        grade=row.text("grade"),
+        phase=row.text("phase"),
+        started_at=row.text("started_at"),
+    )
+
+
+class LastResults:
+    """The last result of each config name, read again only when the history changed."""
+
+    def __init__(self) -> None:
+        self._stamp: tuple[int, int] | None = None
+        self._found: dict[str, Last] = {}
+
+    def read(self) -> dict[str, Last]:
+        """Return them. Raises LmtuiError as `last_results`."""
+        stamp = history_stamp()
+        if stamp != self._stamp:
+            self._found = last_results()
+            self._stamp = stamp
+        return self._found
+
+
+def history_stamp() -> tuple[int, int] | None:
+    """Return what changes when the history does; None when there is none."""
+    try:
+        stat = paths.history().stat()
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_size
 
 
 class LiveRuns:

@@ -128,7 +128,7 @@ def test_a_bug_leaves_the_terminal_usable_and_names_the_log(home: Path) -> None:
     try:
         broken = (
             "import sys; from lmtui.tui import catalog; from lmtui import cli; "
-            "catalog.configs = lambda: 1 / 0; sys.exit(cli.main([]))"
+            "catalog.configs = lambda _: 1 / 0; sys.exit(cli.main([]))"
         )
         terminal.press("-l", shlex.join([sys.executable, "-c", broken]) + "; echo code $?; stty -a | grep -o ' echo '")
         terminal.press("Enter")

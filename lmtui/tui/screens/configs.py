@@ -43,6 +43,7 @@ class ConfigsScreen(Screen[None]):
         self._configs: list[Entry] = []
         self._live: list[Entry] = []
         self._live_runs = catalog.LiveRuns()
+        self._last_results = catalog.LastResults()
         self._is_read = False
 
     def compose(self) -> ComposeResult:
@@ -77,7 +78,7 @@ class ConfigsScreen(Screen[None]):
 
     @work(exclusive=True, group="read")
     async def _read(self, name: str = "") -> None:
-        self._configs, problem = await asyncio.to_thread(catalog.configs)
+        self._configs, problem = await asyncio.to_thread(catalog.configs, self._last_results)
         if problem:
             self.notify(problem, severity="warning", markup=False)
         at = self._first_cursor() if not self._is_read else None

@@ -18,6 +18,7 @@ from lmtui.errors import LmtuiError
 from lmtui.results import history
 from lmtui.results.rows import Row
 from lmtui.tui import keys, messages
+from lmtui.tui.catalog import history_stamp
 from lmtui.tui.plain import line
 from lmtui.tui.run_filter import RunFilter
 from lmtui.tui.widgets.figures import Figures
@@ -39,6 +40,7 @@ class ResultsScreen(Screen[None]):
         self._sort = COLUMN_NAMES.index("started_at")
         self._is_descending = True
         self._notes: list[str] = []
+        self._stamp: tuple[int, int] | None = None
 
     def compose(self) -> ComposeResult:
         """Lay out the table and the keys."""
@@ -48,9 +50,8 @@ class ResultsScreen(Screen[None]):
         yield KeyLine(self.PLACE)
 
     def on_mount(self) -> None:
-        """Read the history."""
+        """Begin in the table."""
         self._table.focus()
-        self._read()
 
     @property
     def _table(self) -> Table[Row]:
@@ -58,8 +59,10 @@ class ResultsScreen(Screen[None]):
         return table
 
     def on_screen_resume(self) -> None:
-        """Read again: a run may have ended."""
-        self._read()
+        """Read the history; on coming back only when a run has ended meanwhile."""
+        if (stamp := history_stamp()) is None or stamp != self._stamp:
+            self._stamp = stamp
+            self._read()
 
     @work(exclusive=True, group="read")
     async def _read(self) -> None:
@@ -90,8 +93,9 @@ class ResultsScreen(Screen[None]):
     def _sort_rows(self, rows: list[Row]) -> None:
         column = COLUMN_NAMES[self._sort]
         if column in NUMBERS:
-            known = [(value, row) for row in rows if (value := row.number(column)) is not None]
-            missing = [row for row in rows if row.number(column) is None]
+            pairs = [(row.number(column), row) for row in rows]
+            known = [(value, row) for value, row in pairs if value is not None]
+            missing = [row for value, row in pairs if value is None]
             known.sort(key=lambda pair: pair[0], reverse=self._is_descending)
             rows[:] = [row for _, row in known] + missing
         else:
