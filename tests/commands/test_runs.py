@@ -80,7 +80,7 @@ def test_stdout_has_the_result_and_stderr_the_rest(home: Path) -> None:
         (["show", "nosuch"], 2, "nosuch"),
         (["stop", "last"], 2, "last"),
         (["import", "nosuch.csv"], 2, "nosuch.csv"),
-        (["run", "lmdeploy-engine"], 2, "not built yet"),
+        (["run", "simulated", "--set", "target.over=http"], 2, "not built yet"),
         (["run", "openai-nowhere.toml"], 2, "openai-nowhere.toml"),
     ],
 )
