@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from lmtui.runner.rundir import RunDirectory
 
 TERMINAL_CHECK_S = 2.0
+HUNG_UP = 129
+"""The exit code when the terminal is gone: that of a process that SIGHUP ended."""
 
 
 class LmtuiApp(App[None]):
@@ -66,11 +68,14 @@ class LmtuiApp(App[None]):
             self._replay(self._attached_run)
 
     def _leave_a_lost_terminal(self) -> None:
-        """End when nobody can see this any more; runs go on, they are processes of their own."""
+        """End when nobody can see this any more; runs go on, they are processes of their own.
+
+        At once: an orderly end would wait for ever to write to the terminal that is gone.
+        """
         try:
             os.get_terminal_size(sys.__stdin__.fileno() if sys.__stdin__ else 0)
         except OSError:
-            self.exit()
+            os._exit(HUNG_UP)
 
     def _fatal_error(self) -> None:
         """End at a bug. `run` raises it again once the terminal is usable; nothing is printed over the screen."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import pty
 import shlex
 import shutil
 import subprocess
@@ -13,6 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from lmtui.tui.app import HUNG_UP
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")]
 
@@ -138,3 +141,22 @@ def test_a_bug_leaves_the_terminal_usable_and_names_the_log(home: Path) -> None:
         assert "ZeroDivisionError" in (home / "error.log").read_text()
     finally:
         terminal.close()
+
+
+def test_a_lost_terminal_ends_the_viewer_also_when_no_signal_says_so(home: Path) -> None:
+    master, slave = pty.openpty()
+    environment = {**os.environ, "LMTUI_HOME": str(home), "TERM": "xterm-256color", "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lmtui"],
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        env=environment,
+        start_new_session=True,
+    )
+    os.close(slave)
+    seen = b""
+    while b"quickstart" not in seen:
+        seen += os.read(master, 65536)
+    os.close(master)
+    assert process.wait(GIVE_UP_S) == HUNG_UP
