@@ -21,8 +21,9 @@ ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / ".venv-test"
 BIN = ENVIRONMENT / "bin"
 TORCH = "torch==2.13.0"
-"""The contract tests hold LMDeploy beside this one: it pins an older PyTorch, so it is installed without its own."""
-LMDEPLOY = "lmdeploy==0.18.0"
+"""The contract tests hold LMDeploy beside this one: it pins an older PyTorch."""
+LMDEPLOY = ("lmdeploy==0.18.0", "xgrammar==0.2.9")
+"""Without their dependencies: those would bring CUDA, Triton and Ray, which nothing here needs."""
 
 
 def main() -> int:
@@ -65,7 +66,7 @@ def set_up() -> None:
     venv.create(ENVIRONMENT, clear=True, with_pip=True)
     pip = [str(BIN / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, TORCH, "-e", ".[cpu,test]"], check=True)
-    subprocess.run([*pip, "--no-deps", LMDEPLOY], check=True)
+    subprocess.run([*pip, "--no-deps", *LMDEPLOY], check=True)
     mark.write_text(recipe)
 
 

@@ -130,7 +130,7 @@ async def test_an_error_status_is_the_outcome_of_its_request(
 ) -> None:
     from lmdeploy.messages import ResponseType
 
-    stand_in.fail = staticmethod(lambda number: ResponseType[status] if number == 1 else None)
+    stand_in.status_of = lambda self, number, asked: ResponseType[status] if number == 1 else None
     target = await opened(config("turbomind", model))
     good, bad, after = [await performed(target, index=index) for index in range(3)]
     assert (good.outcome, bad.outcome, after.outcome) == (Outcome.OK, Outcome.BAD_FINISH, Outcome.OK)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import weakref
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from lmdeploy.messages import EngineOutput, GenerationConfig, ResponseType, TurbomindEngineConfig
@@ -22,11 +22,9 @@ class StandIn:
     """In the place of `lmdeploy.turbomind.TurboMind`.
 
     Attributes:
-        fail: Status that ends a request, by its place among all requests; None: it finishes.
         steps: Tokens of each output in turn; the last is repeated.
     """
 
-    fail: Callable[[int], ResponseType | None] = staticmethod(lambda number: None)
     steps: tuple[int, ...] = (1,)
     made: list[StandIn]
 
@@ -47,6 +45,10 @@ class StandIn:
         made = cls(engine_config)
         cls.made.append(made)
         return made
+
+    def status_of(self, number: int, asked: int) -> ResponseType | None:
+        """Return the status that ends a request after its first output, by its place or length; None: it finishes."""
+        return None
 
     def create_instance(self, cuda_stream_id: int = 0) -> Instance:
         instance = Instance(self)
@@ -97,8 +99,10 @@ class Instance:
         except (GeneratorExit, asyncio.CancelledError):
             self.cancelled.set()
         finally:
-            await self._step()  # the engine's word
-            self.is_busy = False
+            try:
+                await self._step()  # the engine's word; a server may cancel the wait for it, too
+            finally:
+                self.is_busy = False
 
     async def _outputs(self, number: int, asked: int, stream_output: bool) -> AsyncIterator[EngineOutput]:
         made = turn = 0
@@ -110,7 +114,7 @@ class Instance:
                 return
             count = min(self.engine.steps[min(turn, len(self.engine.steps) - 1)], asked - made)
             made, turn, pending = made + count, turn + 1, pending + [7] * count
-            if turn == 2 and (status := self.engine.fail(number)) is not None:
+            if turn == 2 and (status := self.engine.status_of(number, asked)) is not None:
                 yield EngineOutput(status, [])
                 return
             if made == asked:
