@@ -140,6 +140,22 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("--json", action="store_true", help="the object that `run --json` prints")
     show.set_defaults(run=_show)
 
+    compare = commands.add_parser("compare", help="runs side by side: what is better, and what differs")
+    compare.add_argument("first", metavar="A", help=f"{RUN}, or that of a row of the history")
+    compare.add_argument("others", metavar="B", nargs="+", help="what is compared with A")
+    compare.add_argument("--json", action="store_true", help="one JSON object")
+    compare.add_argument("--ascii", action="store_true", help="signs in ASCII only")
+    compare.set_defaults(run=_compare)
+
+    export = commands.add_parser("export", help="write a run to a file: CSV, JSON or Markdown")
+    export.add_argument("run_name", metavar="RUN", help=RUN)
+    export.add_argument(
+        "--to", metavar="FILE", required=True, help=".csv: a row per request; .json: everything; .md: a report"
+    )
+    export.add_argument("--force", action="store_true", help="replace the file when it exists")
+    export.add_argument("--ticks", action="store_true", help=".json: every arrival of each request too")
+    export.set_defaults(run=_export)
+
     imports = commands.add_parser("import", help="take the CSV rows that LMDeploy's scripts wrote into the history")
     imports.add_argument("file", metavar="FILE.csv")
     imports.set_defaults(run=_import)
@@ -261,6 +277,18 @@ def _show(options: argparse.Namespace) -> int:
     from lmtui.listings import show
 
     return show(options.run_name, as_json=options.json)
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from lmtui.comparing import compare
+
+    return compare([options.first, *options.others], as_json=options.json, ascii_only=options.ascii)
+
+
+def _export(options: argparse.Namespace) -> int:
+    from lmtui.comparing import export
+
+    return export(options.run_name, options.to, force=options.force, with_ticks=options.ticks)
 
 
 def _import(options: argparse.Namespace) -> int:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmtui import paths
-from lmtui.errors import RunNotFoundError
 
 if TYPE_CHECKING:
     from lmtui.config.document import Document
@@ -110,16 +109,10 @@ def show(run_name: str, *, as_json: bool) -> int:
     import msgspec
 
     from lmtui.metrics.table import result_table
+    from lmtui.runner import kept
     from lmtui.runner import runs as run_list
 
-    directory = run_list.find(run_name)
-    status = run_list.current(directory)
-    result = directory.result()
-    if result is None:
-        raise RunNotFoundError(
-            f"{directory.path.name} has no result yet: it is {status.phase} {status.message}".rstrip()
-            + f". Watch it with `lmtui attach {directory.path.name}`"
-        )
+    result = kept.result(run_list.find(run_name))
     print(msgspec.json.encode(result).decode() if as_json else result_table(result))
     return 0
 

@@ -34,7 +34,8 @@ class Figure:
     @property
     def sample(self) -> str:
         """The distribution that it is of: `ttft_ms` of `ttft_ms.p99`; "" of a figure that is not of one."""
-        return self.column.rpartition(".")[0]
+        sample, _, name = self.column.rpartition(".")
+        return sample if name in _NAMES else ""
 
     @property
     def name(self) -> str:
@@ -43,6 +44,7 @@ class Figure:
 
 
 _CUTS = (("mean", "mean"), ("p50", "P50"), ("p90", "P90"), ("p95", "P95"), ("p99", "P99"), ("max", "max"))
+_NAMES = {name for name, _ in _CUTS}
 _FEW = (("p50", "P50"), ("p99", "P99"))
 
 

@@ -1,0 +1,39 @@
+"""The commands that compare and export what runs gave."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def compare(names: Sequence[str], *, as_json: bool, ascii_only: bool) -> int:
+    """Print runs side by side, the first one as what the others are measured against."""
+    import msgspec
+
+    from lmtui.results.compare import compare as compared
+    from lmtui.results.compare_text import compare_text
+    from lmtui.runner import kept
+
+    comparison = compared([kept.to_compare(name) for name in names])
+    if as_json:
+        print(msgspec.json.encode(comparison).decode())
+    else:
+        print(compare_text(comparison, shutil.get_terminal_size((80, 24)).columns, ascii_only=ascii_only))
+    return 0
+
+
+def export(run_name: str, to: str, *, force: bool, with_ticks: bool) -> int:
+    """Write a run to a file, in the format that its ending names, and say where."""
+    from lmtui.results import export as exporting
+    from lmtui.runner import kept, runs
+
+    path = Path(to)
+    exporting.check(path, force=force, with_ticks=with_ticks)
+    run = runs.find(run_name)
+    result, held = kept.result(run), kept.record(run)
+    sessions, errors = (None, {}) if held is None else (held.sessions, held.errors)
+    exporting.export(result, sessions, errors, path, force=force, with_ticks=with_ticks)
+    print(f"{run.run_id} exported to {path}", file=sys.stderr)
+    return 0
