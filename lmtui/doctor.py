@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from lmtui import __version__, paths
+from lmtui.config.engine import LMDEPLOY
 from lmtui.errors import TARGET, LmtuiError
 
 if TYPE_CHECKING:
     from lmtui.config.model import Config
 
-ENGINE_PACKAGES = {"transformers": ("torch", "cpu"), "turbomind": ("lmdeploy", "lmdeploy")}
-"""Target kind → the package it needs, and the extra that brings it; LMDeploy's other kinds need what turbomind does."""
+ENGINE_PACKAGES = {"transformers": ("torch", "cpu")}
+"""Target kind → the package it needs, and the extra that brings it; LMDeploy's have a preflight of their own."""
 FEW_FILES = 4096
 """Open files below this limit the number of concurrent streams."""
 
@@ -111,6 +112,11 @@ def _gpus() -> Iterator[Check]:
 def needs(config: Config) -> Iterator[Check]:
     """Check what this config needs: its packages, model, dataset, server."""
     kind = config.target.kind
+    if kind in LMDEPLOY:
+        from lmtui.targets.lmdeploy_preflight import findings
+
+        yield from (Check(found.name, found.state, found.found, found.remedy) for found in findings(config))
+        return
     package, extra = ENGINE_PACKAGES.get(kind, ("", ""))
     if package and importlib.util.find_spec(package) is None:
         yield Check("target", "fail", f"{kind} needs {package}", f"pip install 'lmtui[{extra}]'")

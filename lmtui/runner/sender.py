@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lmtui.runner.load import Control, Load
 from lmtui.runner.quiet import collector_off, lag_sampled
@@ -16,7 +16,9 @@ from lmtui.runner.ticklog import Sample
 from lmtui.runner.writer import Row
 from lmtui.targets.base import Target
 from lmtui.targets.clock import clock
-from lmtui.wire.stats import WireStats
+
+if TYPE_CHECKING:
+    from lmtui.wire.stats import WireStats
 
 MAX_READ_LAGS = 500
 """About the most read lags kept of one flush: every second, third ... is, when more came."""
