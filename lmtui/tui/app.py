@@ -39,6 +39,7 @@ class LmtuiApp(App[None]):
     CSS_PATH = "lmtui.tcss"
     BINDINGS: ClassVar[list[BindingType]] = keys.bindings("app")
     ENABLE_COMMAND_PALETTE = True
+    ESCAPE_TO_MINIMIZE = False
     COMMAND_PALETTE_BINDING = "ctrl+p"
 
     def __init__(self, attach: str | None = None, *, ascii_only: bool = False) -> None:

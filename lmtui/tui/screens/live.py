@@ -205,7 +205,7 @@ class LiveScreen(Screen[None]):
     def action_detach(self) -> None:
         """Leave; the run goes on."""
         if self.maximized is not None:
-            self.minimize()
+            self._restore()
             return
         self.dismiss()
 
@@ -219,12 +219,18 @@ class LiveScreen(Screen[None]):
     def action_maximize(self) -> None:
         """Give the focused panel the whole screen, or take it back."""
         if self.maximized is not None:
-            self.minimize()
+            self._restore()
             return
         focused = self.focused
         panel = next((p for p in (focused.ancestors_with_self if focused else ()) if isinstance(p, Panel)), None)
         if panel is not None:
             self.maximize(panel, container=False)
+            panel.hint("m: back")
+
+    def _restore(self) -> None:
+        if isinstance(self.maximized, Panel):
+            self.maximized.hint("")
+        self.minimize()
 
     def action_freeze(self) -> None:
         """Hold the view still, or go on."""
@@ -233,7 +239,7 @@ class LiveScreen(Screen[None]):
 
     def action_log(self) -> None:
         """Go to the log."""
-        self.query_one(LogPane).focus()
+        self.set_focus(self.query_one(LogPane))
 
     def action_panel(self, number: int) -> None:
         """Go to a panel."""
@@ -241,8 +247,8 @@ class LiveScreen(Screen[None]):
         widget = self.query_one(LogPane) if name == "log" else self.query_one(f"#{name}")
         if widget.display:
             if self.maximized is not None:
-                self.minimize()
-            widget.focus()
+                self._restore()
+            self.set_focus(widget)
         else:
             self._say("The plan of this run cancels nothing")
 

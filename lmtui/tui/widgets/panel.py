@@ -24,4 +24,9 @@ class Panel(Vertical, can_focus=True):
 
     def retitle(self, title: str) -> None:
         """Change the title."""
-        self.border_title = f"{self._number} {title}"
+        self._title_words = title
+        self.hint("")
+
+    def hint(self, words: str) -> None:
+        """Show words after the title, in brackets; "" takes them away."""
+        self.border_title = f"{self._number} {self._title_words}{f' ({words})' if words else ''}"
