@@ -38,7 +38,9 @@ def _simulated(named: _Named) -> Iterator[str]:
     simulated = [label for label, row in named if row.flag("simulated")]
     real = [label for label, row in named if not row.flag("simulated")]
     if simulated and real:
-        yield f"{_list(simulated)} SIMULATED, {_list(real)} not: a model of an engine says nothing about a real one"
+        are_not = f"{', '.join(real)} {'is' if len(real) == 1 else 'are'} not"
+        are = f"{', '.join(simulated)} {'is' if len(simulated) == 1 else 'are'} SIMULATED"
+        yield f"{are}, {are_not}: a model of an engine says nothing about a real one"
 
 
 def _token_sources(named: _Named) -> Iterator[str]:
@@ -76,7 +78,3 @@ def _requests(named: _Named) -> Iterator[str]:
     if keys:
         asked = "; ".join(f"{key}: {_by(named, key)}" for key in keys)
         yield f"the runs were asked different requests ({asked})"
-
-
-def _list(labels: Sequence[str]) -> str:
-    return f"{' and '.join(labels)} {'is' if len(labels) == 1 else 'are'}"

@@ -46,8 +46,7 @@ def _runs(comparison: Comparison, width: int) -> Iterator[str]:
         mark = "  SIMULATED" if run.simulated else ""
         yield clip(f"{run.label}  {plain(run.run_id)}", width - len(mark)) + mark
         whence = f"imported from {run.source}" if run.source != OWN_SOURCE else f"started {run.started_at}"
-        counted = f"tokens from {run.tokens_from}" if run.tokens_from else "who counted the tokens is not known"
-        yield f"   {run.phase} · {run.grade or 'no grade'} · {counted} · {whence}"
+        yield f"   {run.phase} · {run.grade or 'no grade'} · tokens from {run.tokens_from or MISSING} · {whence}"
 
 
 def _warnings(comparison: Comparison, width: int) -> Iterator[str]:

@@ -40,13 +40,10 @@ def to_compare(name: str) -> Subject:
     Raises:
         RunNotFoundError: Nothing, or more than one, answers to the name.
     """
-    try:
-        run = runs.find(name)
-    except RunNotFoundError:
-        row = _row(name)
-        if row is None:
-            raise
+    is_run = name == "last" or any(run.run_id.startswith(name) for run in runs.all_runs())
+    if not is_run and (row := _row(name)) is not None:
         return Subject(row)
+    run = runs.find(name)
     held = record(run)
     return subject(result(run), None if held is None else held.sessions)
 
