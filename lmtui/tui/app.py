@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import locale
-import os
-import shutil
-import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
@@ -15,9 +11,8 @@ from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.screen import Screen
 
-from lmtui import paths
 from lmtui.errors import LmtuiError
-from lmtui.tui import clipboard, keys, messages
+from lmtui.tui import clipboard, keys, messages, terminal
 from lmtui.tui.ascii_filter import AsciiFilter, AsciiScrollBar
 from lmtui.tui.screens.configs import ConfigsScreen
 from lmtui.tui.screens.dialogs import Answer, Ask
@@ -28,8 +23,6 @@ if TYPE_CHECKING:
     from lmtui.runner.rundir import RunDirectory
 
 TERMINAL_CHECK_S = 2.0
-HUNG_UP = 129
-"""The exit code when the terminal is gone: that of a process that SIGHUP ended."""
 
 
 class LmtuiApp(App[None]):
@@ -64,19 +57,9 @@ class LmtuiApp(App[None]):
             AsciiScrollBar.install()
         self.push_screen(ConfigsScreen())
         if not self.is_headless:
-            self.set_interval(TERMINAL_CHECK_S, self._leave_a_lost_terminal)
+            self.set_interval(TERMINAL_CHECK_S, terminal.leave_when_lost)
         if self._attached_run is not None:
             self._replay(self._attached_run)
-
-    def _leave_a_lost_terminal(self) -> None:
-        """End when nobody can see this any more; runs go on, they are processes of their own.
-
-        At once: an orderly end would wait for ever to write to the terminal that is gone.
-        """
-        try:
-            os.get_terminal_size(sys.__stdin__.fileno() if sys.__stdin__ else 0)
-        except OSError:
-            os._exit(HUNG_UP)
 
     def _fatal_error(self) -> None:
         """End at a bug. `run` raises it again once the terminal is usable; nothing is printed over the screen."""
@@ -250,27 +233,13 @@ def run(attach: str | None = None, ascii_only: bool = False, mouse: bool = True)
         ascii_only: Draw with ASCII alone; a locale without UTF-8 asks for it by itself.
         mouse: Whether the mouse works here; without it the terminal's own selection does.
     """
-    for name in ("COLUMNS", "LINES"):  # exported, they would hold the size still when the window changes
-        os.environ.pop(name, None)
-    is_utf8 = locale.getpreferredencoding(do_setlocale=False).lower().replace("-", "") == "utf8"
-    app = LmtuiApp(attach, ascii_only=ascii_only or not is_utf8)
+    terminal.let_its_size_count()
+    app = LmtuiApp(attach, ascii_only=ascii_only or not terminal.is_utf8())
     app.run(mouse=mouse)
     if app.bug is not None:
         raise app.bug
     if app.last_run is not None:
-        print(_farewell(app.last_run))
+        from lmtui.tui.farewell import farewell
+
+        print(farewell(app.last_run))
     return 0
-
-
-def _farewell(last: RunDirectory) -> str:
-    """Return the last run's summary and where its row went; of a live one, how to come back to it."""
-    result = last.result()
-    if result is None:
-        phase = last.phase()
-        return (
-            f"{last.run_id}: {phase}. `lmtui attach {last.run_id}` shows it, `lmtui stop {last.run_id}` ends it.\n"
-            f"log: {last.log_path}"
-        )
-    from lmtui.metrics.table import result_table
-
-    return f"{result_table(result, shutil.get_terminal_size().columns)}\nkept as {result.run_id} in {paths.history()}"

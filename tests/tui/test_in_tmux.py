@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from lmtui.tui.app import HUNG_UP
+from lmtui.tui.terminal import HUNG_UP
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")]
 
@@ -78,7 +78,7 @@ def test_a_run_survives_quitting_and_its_row_is_found(terminal: Terminal, home: 
     terminal.run()
     terminal.wait_for("Welcome", "simulated", "^q quit")
     terminal.press("End")
-    terminal.wait_for("No engine runs here")
+    terminal.wait_for("simulated  preset")
     terminal.press("r")
     terminal.wait_for("SIMULATED", "running", "percentiles")
     terminal.press("C-c")
