@@ -20,8 +20,14 @@ def compare(names: Sequence[str], *, as_json: bool, ascii_only: bool) -> int:
     if as_json:
         print(msgspec.json.encode(comparison).decode())
     else:
-        print(compare_text(comparison, shutil.get_terminal_size((80, 24)).columns, ascii_only=ascii_only))
+        width = shutil.get_terminal_size((80, 24)).columns
+        print(compare_text(comparison, width, ascii_only=ascii_only or not _takes_signs(sys.stdout.encoding)))
     return 0
+
+
+def _takes_signs(encoding: str) -> bool:
+    """Return whether text in this encoding can hold every sign and any name."""
+    return encoding.lower().replace("-", "").startswith(("utf8", "utf16", "utf32"))
 
 
 def export(run_name: str, to: str, *, force: bool, with_ticks: bool) -> int:

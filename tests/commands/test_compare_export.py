@@ -69,6 +69,15 @@ def test_two_runs_side_by_side(home: Path) -> None:
     assert max(map(len, text.splitlines())) <= 80
 
 
+def test_a_terminal_without_unicode_gets_ascii(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run()
+    monkeypatch.setenv("PYTHONIOENCODING", "latin-1")
+    done = lmtui("compare", "last", "last")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.isascii()
+    assert "B - A" in done.stdout
+
+
 def test_the_same_plan_twice_has_no_winner(home: Path) -> None:
     first, second, third = run(), run(), run("seed=1")
     found = json.loads(lmtui("compare", first["run_id"], second["run_id"], third["run_id"], "--json").stdout)
