@@ -14,9 +14,9 @@ from lmtui.config.target import Target
 
 ENGINES = ("turbomind", "pytorch")
 TOKENISING = (*ENGINES, "transformers")
+GUIDING = ("turbomind", "pytorch", "pipeline", "server")
 SAMPLING = ("turbomind", "pytorch", "pipeline", "transformers", "server")
 LATER_IMAGES = "image datasets come later; use random, sharegpt or jsonl until then"
-LATER_GUIDED = "guided decoding comes later; leave it out until then"
 LATER_SWEEPS = "sweeps and searches come later; run the points one by one with --set until then"
 
 
@@ -238,31 +238,31 @@ class Guided(Section):
     """Constrained outputs, and what they cost."""
 
     response_format: Literal["none", "json_schema", "json_object", "regex_schema"] = parameter(
-        "none", "Response format", "What outputs are held to", flag="--response-format", planned=LATER_GUIDED
+        "none", "Response format", "What outputs are held to", kinds=GUIDING, flag="--response-format"
     )
     json_schema_path: str | None = parameter(
         None,
         "JSON schema",
         "File of the schema (none: a small one of its own, as the script)",
+        kinds=GUIDING,
         flag="--json-schema-path",
         path=True,
-        planned=LATER_GUIDED,
         example='"schema.json"',
     )
     regex: str | None = parameter(
         None,
         "Regular expression",
         "The expression (none: a small one of its own, as the script)",
+        kinds=GUIDING,
         flag="--regex-schema",
-        planned=LATER_GUIDED,
         example="'[A-Z][a-z]+'",
     )
     baseline: bool = parameter(
         True,
         "Baseline",
         "Whether the same requests also run unguided, to compare",
+        kinds=GUIDING,
         flag="--no-baseline",
-        planned=LATER_GUIDED,
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 
 from lmtui.config import engine_rules, server_url
 from lmtui.config.declared import DECLARED, applies, by_key
-from lmtui.config.model import Config
+from lmtui.config.model import GUIDING, Config
 from lmtui.config.sentences import shown
 
 Broken = Iterator[tuple[str, str]]
@@ -146,6 +146,25 @@ def _cancel_is_complete(config: Config) -> Broken:
         yield "cancel.value_max", f"must be at least cancel.value, which is {cancel.value:g}"
 
 
+def _guiding_is_possible(config: Config) -> Broken:
+    guided, target = config.guided, config.target
+    if guided.response_format == "none" or target.kind not in GUIDING:
+        return
+    if guided.baseline:
+        yield (
+            "guided.baseline",
+            "is not built yet for a single run: set it to false, or let `lmtui benchmark-guided` do both runs",
+        )
+    if target.kind != "server":
+        return
+    if target.api not in ("completions", "chat"):
+        yield "guided.response_format", f'must be none with target.api = "{target.api}"'
+    elif target.api == "completions" and target.preset in ("lmdeploy", "openai"):
+        yield "guided.response_format", f'needs target.api = "chat" with target.preset = "{target.preset}"'
+    elif guided.response_format == "regex_schema" and target.preset not in ("lmdeploy", "vllm", "sglang"):
+        yield "guided.response_format", f'must be json_schema or json_object with target.preset = "{target.preset}"'
+
+
 RULES: tuple[tuple[tuple[str, ...], Rule], ...] = (
     (("target.model", "target.api"), _model_is_named),
     (("target.base_url", "target.preset"), _base_url_is_one),
@@ -156,6 +175,7 @@ RULES: tuple[tuple[tuple[str, ...], Rule], ...] = (
     (("load.mode", "dataset.kind"), _trace_load_has_a_trace),
     (("load.mode", "load.ramp_s", "load.rate"), _ramp_has_a_rate),
     (("cancel.rate", "cancel.when", "cancel.value", "cancel.value_max"), _cancel_is_complete),
+    (("guided.response_format", "guided.baseline", "target.api", "target.preset"), _guiding_is_possible),
     *engine_rules.RULES,
 )
 """The keys that a rule reads, beside target.kind, and the rule."""

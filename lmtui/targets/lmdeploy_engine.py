@@ -24,8 +24,9 @@ from lmtui.targets import engine_log, lmdeploy_preflight
 from lmtui.targets.base import Session, TargetInfo
 from lmtui.targets.cut import cut_error
 from lmtui.targets.detokenize import IncrementalText
+from lmtui.targets.guided import refuse_uncompilable, response_format
 from lmtui.targets.lmdeploy_import import LmdeployLog, import_lmdeploy
-from lmtui.targets.lmdeploy_settings import generation_arguments
+from lmtui.targets.lmdeploy_settings import generation_arguments, may_stop
 from lmtui.targets.lmdeploy_stops import stop_ids
 from lmtui.workload import tokenizers
 from lmtui.workload.plan import PlannedRequest
@@ -52,6 +53,7 @@ class LmdeployEngine(ABC):
         self._ids = itertools.count(1)
         self._cancels: set[asyncio.Task[Any]] = set()
         self._death: TargetError | None = None
+        self._held_to: dict[str, Any] | None = None
 
     @abstractmethod
     def _load(self, model: str) -> Any:
@@ -76,6 +78,8 @@ class LmdeployEngine(ABC):
         lmdeploy_preflight.refuse(config)
         progress("importing LMDeploy")
         lmdeploy = import_lmdeploy(self.name)
+        self._held_to = response_format(config)
+        refuse_uncompilable(self._held_to)
         self._log = LmdeployLog(config.target.log_level, progress)
         model = local_or_hub(config.target.model)
         progress(f"loading {config.target.model}")
@@ -104,7 +108,7 @@ class LmdeployEngine(ABC):
         trusted = config.target.trust_remote_code
         self._tokenizer = tokenizers.load(config.target.tokenizer or model, trusted)
         self._vocabulary = lmdeploy_preflight.vocabulary(config) if config.target.tokenizer else None
-        self._stop_ids = None if config.request.ignore_eos else stop_ids(model, trusted)
+        self._stop_ids = stop_ids(model, trusted) if may_stop(config) else None
 
     async def perform(self, request: PlannedRequest, session: Session) -> None:
         """Generate for one request; over when it has finished or the engine has let go of it.
@@ -133,7 +137,7 @@ class LmdeployEngine(ABC):
         flight = _Flight(session, None if self._config.request.skip_detokenize else IncrementalText(self._tokenizer))
         number = next(self._ids)  # a number that is used twice would end the engine
         session.on_cut = lambda: self._tell(flight, instance, number)
-        settings = generation_arguments(self._config, request.output_len, self._stop_ids)
+        settings = generation_arguments(self._config, request.output_len, self._stop_ids, self._held_to)
         stream = instance.async_stream_infer(
             number,
             input_ids=ids,
@@ -219,7 +223,7 @@ class LmdeployEngine(ABC):
     def _natural(self, flight: _Flight) -> Outcome:
         if flight.tokens == 0:
             return Outcome.NO_TOKEN
-        if self._config.request.ignore_eos and flight.tokens < flight.session.request.output_len:
+        if not may_stop(self._config) and flight.tokens < flight.session.request.output_len:
             return Outcome.SHORT
         return Outcome.OK
 

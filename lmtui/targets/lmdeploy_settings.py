@@ -8,6 +8,7 @@ from typing import Any
 
 from lmtui.config.declared import DECLARED
 from lmtui.config.model import Config
+from lmtui.targets.guided import is_guided
 from lmtui.targets.sampling import sampling
 
 TURBOMIND_CLASS, PYTORCH_CLASS = "TurbomindEngineConfig", "PytorchEngineConfig"
@@ -103,13 +104,16 @@ def arguments(settings: Collection[Setting], known: Collection[str]) -> dict[str
     }
 
 
-def generation_arguments(config: Config, output_len: int, stop_ids: list[int] | None) -> dict[str, Any]:
+def generation_arguments(
+    config: Config, output_len: int, stop_ids: list[int] | None, held_to: dict[str, Any] | None
+) -> dict[str, Any]:
     """Return the keyword arguments of `GenerationConfig` for one request.
 
     Args:
-        config: Sampling, EOS and the response format.
+        config: Sampling and EOS.
         output_len: Tokens asked for.
         stop_ids: Ids that end an output where stops are allowed; None: the caller's engine finds them itself.
+        held_to: The response format; None: outputs are free.
     """
     chosen = sampling(config)
     made: dict[str, Any] = {
@@ -119,9 +123,16 @@ def generation_arguments(config: Config, output_len: int, stop_ids: list[int] | 
         "top_k": chosen.top_k,
         "ignore_eos": config.request.ignore_eos,
     }
-    if not config.request.ignore_eos and stop_ids:
+    if held_to is not None:
+        made["response_format"] = dict(held_to)  # an engine that cannot follow it may take it away
+    if stop_ids and may_stop(config):
         made["stop_token_ids"] = stop_ids
     return made
+
+
+def may_stop(config: Config) -> bool:
+    """Return whether an output may end before its asked length: a grammar ends even where EOS is ignored."""
+    return not config.request.ignore_eos or is_guided(config)
 
 
 def _named(config: Config, fields: Mapping[str, str]) -> Iterator[Setting]:

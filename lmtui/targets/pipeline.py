@@ -20,6 +20,7 @@ from lmtui.metrics.sessions import UNKNOWN, Outcome, TokenSource
 from lmtui.targets import engine_log, lmdeploy_preflight
 from lmtui.targets.base import Session, TargetInfo
 from lmtui.targets.cut import cut_error
+from lmtui.targets.guided import refuse_uncompilable, response_format
 from lmtui.targets.lmdeploy_engine import first_line, local_or_hub, versions
 from lmtui.targets.lmdeploy_import import LmdeployLog, import_lmdeploy
 from lmtui.targets.lmdeploy_parts import fields_of
@@ -28,6 +29,7 @@ from lmtui.targets.lmdeploy_settings import (
     TURBOMIND_CLASS,
     arguments,
     generation_arguments,
+    may_stop,
     pytorch_settings,
     turbomind_settings,
 )
@@ -58,6 +60,8 @@ class PipelineTarget:
         lmdeploy_preflight.refuse(config)
         progress("importing LMDeploy")
         lmdeploy = import_lmdeploy("pipeline's")
+        self._held_to = response_format(config)
+        refuse_uncompilable(self._held_to)
         self._log = LmdeployLog(config.target.log_level, progress)
         progress(f"loading {config.target.model}")
         try:
@@ -146,7 +150,7 @@ class PipelineTarget:
 
     def _settings(self, request: PlannedRequest) -> Any:
         """Return the generation config; the pipeline heeds sampling parameters only when it is told to sample."""
-        given = generation_arguments(self._config, request.output_len, None)
+        given = generation_arguments(self._config, request.output_len, None, self._held_to)
         return self._generation_config(do_sample=given["top_k"] != 1 and given["temperature"] > 0, **given)
 
     def _receive(self, flight: _Flight, at_ns: int, output: Any) -> None:
@@ -185,7 +189,7 @@ class PipelineTarget:
     def _natural(self, flight: _Flight) -> Outcome:
         if flight.tokens == 0:
             return Outcome.NO_TOKEN
-        if self._config.request.ignore_eos and flight.tokens < flight.session.request.output_len:
+        if not may_stop(self._config) and flight.tokens < flight.session.request.output_len:
             return Outcome.SHORT
         return Outcome.OK
 

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from lmtui.config.model import Config
+from lmtui.targets.guided import is_guided, server_fields
 from lmtui.wire.answer import Answer
 from lmtui.wire.native import SglangAnswer, TrtAnswer
 from lmtui.wire.openai import OpenAIAnswer
@@ -64,6 +65,7 @@ class BodyMaker:
         self.dropped = dropped
         self.uses_max_tokens = uses_max_tokens
         self._config, self._model, self._extra = config, model, extra
+        self._guided = server_fields(config)
 
     def with_dropped(self, dropped: tuple[str, ...]) -> BodyMaker:
         """Return one that leaves out these fields."""
@@ -101,7 +103,9 @@ class BodyMaker:
 
     @property
     def ignores_eos(self) -> bool:
-        """Whether the server is asked not to stop before the asked length."""
+        """Whether the server is asked not to stop before the asked length, and no grammar can end an answer."""
+        if is_guided(self._config):
+            return False
         sent = self._sent()
         nested = sent.get("sampling_params")
         if self.api == "trt":
@@ -133,7 +137,7 @@ class BodyMaker:
             tail["stream_options"] = {"include_usage": True}
         if self._asks_ignore_eos:
             tail["ignore_eos"] = True
-        return tail
+        return {**tail, **self._guided}
 
     def _completions(self, request: PlannedRequest) -> dict[str, Any]:
         prompt: Any = request.prompt

@@ -26,6 +26,7 @@ def messages(**values: Any) -> list[str]:
 
 TURBOMIND = {"target__kind": "turbomind", "target__model": "m"}
 PYTORCH = {"target__kind": "pytorch", "target__model": "m"}
+GUIDED = {"guided__response_format": "json_object", "guided__baseline": False}
 SERVER = {"target__kind": "server", "target__base_url": "http://h"}
 
 
@@ -110,6 +111,15 @@ SERVER = {"target__kind": "server", "target__base_url": "http://h"}
             {"target__kind": "transformers", "target__device": "maca"},
             'target.device = "maca": must be one of auto, cpu',
         ),
+        ({**SERVER, **GUIDED, "target__api": "sglang"}, 'must be none with target.api = "sglang"'),
+        (
+            {**SERVER, **GUIDED, "target__preset": "lmdeploy"},
+            'needs target.api = "chat" with target.preset = "lmdeploy"',
+        ),
+        (
+            {**SERVER, **GUIDED, "target__api": "chat", "guided__response_format": "regex_schema"},
+            'must be json_schema or json_object with target.preset = "openai"',
+        ),
         ({"name": "a/b"}, 'name = "a/b": must be text without / or \\ that does not start with a dot'),
         ({"name": ".."}, 'name = "..": must be text without'),
         ({"name": " x"}, 'name = " x": must be text without spaces at its ends'),
@@ -141,6 +151,9 @@ def test_what_does_not_fit_together_is_refused(values: dict[str, Any], message: 
         {"target__kind": "transformers", "target__model": "a/b", "target__kv_tokens": 4096},
         {"dataset__kind": "sharegpt", "dataset__path": "f", "dataset__input_len": None, "dataset__output_len": None},
         {"name": "tp=2, 7B (nightly)"},
+        {**PYTORCH, **GUIDED},
+        {**SERVER, **GUIDED, "target__api": "chat"},
+        {**SERVER, **GUIDED, "target__preset": "vllm", "guided__response_format": "regex_schema"},
         TURBOMIND,
         PYTORCH,
         {"target__kind": "pipeline", "target__model": "m", "target__backend": "pytorch"},
@@ -159,8 +172,10 @@ def test_what_fits_together_is_a_config(values: dict[str, Any]) -> None:
         ({"sweep__over": {"load.rate": [1, 2]}}, 'sweep.over = {"load.rate": [1, 2]}: is not built yet: '),
         ({"sweep__repeat": 3}, "sweep.repeat = 3: is not built yet: "),
         ({"sweep__search": "max_rate"}, 'sweep.search = "max_rate": is not built yet: '),
-        ({"guided__response_format": "json_object"}, "guided decoding comes later"),
-        ({"guided__baseline": False}, "guided.baseline = false: is not built yet: "),
+        (
+            {**PYTORCH, "guided__response_format": "json_object"},
+            "guided.baseline = true: is not built yet for a single",
+        ),
         ({"dataset__kind": "image"}, 'use one of "sharegpt", "random", "jsonl", "trace" until then'),
         ({"dataset__image_count": 2}, "dataset.image_count = 2: is not built yet: image datasets come later"),
         ({"load__cluster": "ray://h"}, 'load.cluster = "ray://h": is not built yet: '),

@@ -111,6 +111,19 @@ def test_an_engine_s_failure_inside_a_stream_of_status_200_is_an_error(server: s
     assert "internal server error" in result.errors[0].message.lower()
 
 
+@pytest.mark.parametrize("wanted", ["json_schema", "json_object", "regex_schema"])
+def test_the_server_takes_each_response_format(server: str, wanted: str) -> None:
+    status, result = performed(
+        config(
+            server,
+            target={"api": "chat"},
+            guided={"response_format": wanted, "baseline": False},
+            load={"num_prompts": 8},
+        )
+    )
+    assert (status.exit_code, result.outcomes["ok"]) == (0, 8), (status.message, result.errors)
+
+
 def test_cuts_close_the_connection_and_the_server_goes_on(server: str) -> None:
     status, result = performed(config(server, 40, cancel={"rate": 0.5}))
     assert status.exit_code == 0, status.message

@@ -186,6 +186,28 @@ async def test_the_scripts_sampling_is_the_default_and_eos_ids_are_told_where_st
     assert second.stop_token_ids == [1]
 
 
+async def test_a_held_output_that_ends_by_itself_counts(stand_in: Any, model: str) -> None:
+    from lmdeploy.messages import ResponseType
+
+    stand_in.status_of = lambda self, number, asked: ResponseType.FINISH
+    guided = {"response_format": "regex_schema", "regex": "[a-z]+", "baseline": False}
+    target = await opened(config("turbomind", model, guided=guided))
+    session = await performed(target, output_len=30)
+    assert session.outcome is Outcome.OK
+    assert session.output_tokens == 1
+    told = stand_in.made[0].configs[0]
+    assert told.response_format == {"type": "regex_schema", "regex_schema": "[a-z]+"}
+    assert told.stop_token_ids == [1]
+    await target.close()
+
+
+async def test_a_format_that_cannot_be_compiled_is_refused_before_the_engine_loads(stand_in: Any, model: str) -> None:
+    guided = {"response_format": "regex_schema", "regex": "[a-z", "baseline": False}
+    with pytest.raises(TargetError, match=r"guided.regex cannot be compiled into a grammar \(.*\): \[a-z"):
+        await opened(config("turbomind", model, guided=guided))
+    assert stand_in.made == []
+
+
 async def test_the_engine_s_settings_arrive_under_lmdeploy_s_names(stand_in: Any, model: str) -> None:
     given = {"session_len": 512, "tp": 2, "dp": 2, "async_": 0, "quant_policy": 8, "disable_metrics": True}
     target = await opened(config("turbomind", model, target=given, load={"concurrency": 9}))
