@@ -247,7 +247,8 @@ def _notes(runs: Sequence[Run]) -> list[str]:
     if len(runs) - len(without) > 0:
         notes.append(
             "95 % intervals are a bootstrap over the requests of one run each: what differs from run to run is not in "
-            "them, so repeat the runs before you trust a small difference. Throughput has none: its signs say higher or lower"
+            "them, so repeat the runs before you trust a small difference. Throughput has none: "
+            "its signs say higher or lower"
         )
     if without:
         notes.append(
