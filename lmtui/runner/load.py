@@ -17,7 +17,9 @@ from lmtui.targets.base import BatchTarget, Target
 from lmtui.workload.plan import PlannedRequest
 
 GIVE_UP_S = 10.0
-"""A target has this long to let a cut request go; then the request is left behind."""
+"""A target has this long to let a cut request go; then its task is cancelled."""
+LEAVE_S = 2.0
+"""A task that swallows its cancellation (TurboMind's streams do) has this long to end; then it is left behind."""
 
 
 class EndedBy(Enum):
@@ -92,6 +94,7 @@ class Load:
         self._duration: asyncio.TimerHandle | None = None
         self._grace: asyncio.TimerHandle | None = None
         self._patience: asyncio.TimerHandle | None = None
+        self._all_over: asyncio.Future[None] | None = None
         self._started = 0
         self._missed = 0
         self._released: tuple[float, float] | None = None
@@ -275,12 +278,15 @@ class Load:
 
     def _task_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
+        if not self._tasks:
+            self._tell_all_over()
         if not task.cancelled() and isinstance(error := task.exception(), Exception):
             self._control.abort(EndedBy.BUG, error)
 
     async def _all_ended(self) -> None:
-        while self._tasks:
-            await asyncio.wait(tuple(self._tasks))
+        if self._tasks:
+            self._all_over = self._loop.create_future()
+            await self._all_over
 
     def _on_change(self) -> None:
         self._pacer.wake()
@@ -299,3 +305,24 @@ class Load:
         self._unresponsive += len(self._live)
         for task in tuple(self._tasks):
             task.cancel()
+        self._patience = self._loop.call_later(LEAVE_S, self._leave)
+
+    def _leave(self) -> None:
+        """Go on without the tasks that cannot be ended; what they know of their requests is not recorded any more."""
+        for task in self._tasks:
+            task.remove_done_callback(self._task_done)
+            task.add_done_callback(_ignore)
+        self._tasks.clear()
+        for session in tuple(self._live):
+            self._live.discard(session)
+            session.end(Outcome.ABORTED, self._clock(), error="the target did not let go of it")
+        self._tell_all_over()
+
+    def _tell_all_over(self) -> None:
+        if self._all_over is not None and not self._all_over.done():
+            self._all_over.set_result(None)
+
+
+def _ignore(task: asyncio.Task[None]) -> None:
+    if not task.cancelled():
+        task.exception()

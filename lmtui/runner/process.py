@@ -6,6 +6,7 @@ Whoever starts it has made the directory with its config, and has put the run's 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 CLOSE_S = 30.0
 """A target has this long to give everything back; then the process ends without it."""
+STREAMS_S = 5.0
+"""Streams that nobody reads any more have this long to close."""
 BLOCKED_S = 10.0
 """A load of an engine has this long to hear of a stop; then the process ends without it."""
 
@@ -105,7 +108,8 @@ class RunProcess:
             return loop.run_until_complete(self._measure(config, share))
         finally:
             self._loop = None
-            loop.run_until_complete(loop.shutdown_asyncgens())
+            with contextlib.suppress(asyncio.TimeoutError):  # a stream that cannot be ended was left behind
+                loop.run_until_complete(asyncio.wait_for(loop.shutdown_asyncgens(), STREAMS_S))
             loop.close()
 
     async def _measure(self, config: Config, share: Share) -> Verdict:
