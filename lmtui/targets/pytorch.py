@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from typing import Any
 
+from lmtui.config.model import Config
 from lmtui.targets.lmdeploy_engine import LmdeployEngine
 from lmtui.targets.lmdeploy_preflight import fields_of
 from lmtui.targets.lmdeploy_settings import (
@@ -47,7 +48,7 @@ class PytorchTarget(LmdeployEngine):
             await self._engine.wait_tasks()
 
 
-def speculative_config(config: Any) -> Any:
+def speculative_config(config: Config) -> Any:
     """Return LMDeploy's `SpeculativeConfig`; None when nothing is drafted ahead."""
     settings = speculative_settings(config)
     if not settings:

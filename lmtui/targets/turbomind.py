@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from lmtui.errors import TargetError
@@ -16,16 +17,19 @@ class TurbomindTarget(LmdeployEngine):
     name = "TurboMind"
 
     def _load(self, model: str) -> Any:
-        import lmdeploy.turbomind
         from lmdeploy.messages import TurbomindEngineConfig
 
-        if not lmdeploy.turbomind.is_available():
+        try:
+            from lmdeploy.turbomind import TurboMind
+        except ImportError as error:
+            # Since 0.17 the package is there without its native module, and keeps the reason.
+            reason = getattr(sys.modules.get("lmdeploy.turbomind"), "_import_error", None) or error
             raise TargetError(
-                f"TurboMind's native module cannot be loaded ({lmdeploy.turbomind._import_error}): "
+                f"TurboMind's native module cannot be loaded ({reason}): "
                 'install the NVIDIA driver and CUDA libraries it needs, or set target.kind = "pytorch".'
-            )
+            ) from error
         given = arguments(turbomind_settings(self._config), fields_of(TURBOMIND_CLASS))
-        return lmdeploy.turbomind.TurboMind.from_pretrained(
+        return TurboMind.from_pretrained(
             model,
             engine_config=TurbomindEngineConfig(**given),
             trust_remote_code=self._config.target.trust_remote_code,
@@ -36,7 +40,7 @@ class TurbomindTarget(LmdeployEngine):
         return {
             "max_batch_size": resolved.max_batch_size,
             "session_len": self._engine.session_len,
-            "devices": len(self._engine.devices),
+            "devices": self._engine.gpu_count,
         }
 
     async def _close_engine(self) -> None:

@@ -29,7 +29,6 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> Any:
         made: list[StandIn] = []  # noqa: RUF012 - of this test
 
     monkeypatch.setattr(lmdeploy.turbomind, "TurboMind", Fresh, raising=False)
-    monkeypatch.setattr(lmdeploy.turbomind, "is_available", lambda: True)
     monkeypatch.setattr(lmdeploy_preflight, "refuse", lambda config: None)
     return Fresh
 

@@ -31,7 +31,7 @@ class StandIn:
     def __init__(self, engine_config: TurbomindEngineConfig) -> None:
         self.engine_config = copy.deepcopy(engine_config)
         self.session_len = engine_config.session_len or 4096
-        self.devices = [0]
+        self.gpu_count = 1
         self.requests = 0
         self.seen_ids: set[int] = set()
         self.configs: list[GenerationConfig] = []
