@@ -31,14 +31,16 @@ RUN_SHARE = 0.6
 """The live screen is taken when this share of the requests is done."""
 
 
-async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
-    """Let the application work until `holds`."""
+async def until(pilot: Pilot[None], holds: Callable[[], bool], key: str = "") -> None:
+    """Let the application work until `holds`, pressing the key from time to time when one is given."""
     give_up = time.monotonic() + GIVE_UP_S
     while not holds():
         if time.monotonic() > give_up:
             raise TimeoutError("the application did not come to the next picture")
-        await pilot.pause(0.05)
-    await pilot.pause(0.3)
+        if key:
+            await pilot.press(key)
+        await pilot.pause(0.2)
+    await pilot.pause(0.5)
 
 
 def take(app: LmtuiApp, name: str, width: int, height: int) -> str:
@@ -67,9 +69,9 @@ async def tour(width: int, height: int) -> tuple[list[str], str]:
         await until(pilot, lambda: _done_share(app) >= RUN_SHARE)
         picture("live")
         await until(pilot, lambda: _is_over(app))
+        await pilot.pause(1.0)
         picture("done")
-        await pilot.press("enter")
-        await until(pilot, lambda: _place(app) == "details")
+        await until(pilot, lambda: _place(app) == "details", "enter")
         picture("details")
         await pilot.press("escape")
         await pilot.press("d")
