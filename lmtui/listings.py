@@ -93,15 +93,15 @@ def results(*, as_csv: bool, as_json: bool) -> int:
             "phase": row.get("phase"),
             "tok/s": row.get("output_throughput"),
             "req/s": row.get("request_throughput"),
-            "TTFT p50": row.get("ttft_ms.p50"),
-            "TTFT p99": row.get("ttft_ms.p99"),
-            "ITL p50": row.get("itl_ms.p50"),
+            "TTFT p50 ms": row.get("ttft_ms.p50"),
+            "TTFT p99 ms": row.get("ttft_ms.p99"),
+            "ITL p50 ms": row.get("itl_ms.p50"),
             "ok": row.get("outcomes.ok"),
             "grade": row.get("grade"),
         }
         for row in rows
     ]
-    return _table(shown, ("run", "phase", "tok/s", "req/s", "TTFT p50", "TTFT p99", "ITL p50", "ok", "grade"))
+    return _table(shown, ("run", "phase", "tok/s", "req/s", "TTFT p50 ms", "TTFT p99 ms", "ITL p50 ms", "ok", "grade"))
 
 
 def show(run_name: str, *, as_json: bool) -> int:

@@ -135,13 +135,18 @@ class LiveFold:
             return
         self._see(index, sent_ns)
         of = self._of
+        # A replaced connection gives a request a second row, and a request that never went has one without a time.
+        first, goes = np.zeros(len(index), np.bool_), sent_ns != UNKNOWN
+        first[np.unique(index, return_index=True)[1]] = True
+        self._picked += int(np.count_nonzero(first & (cancel_planned != 0) & ~of.picked[index]))
+        is_new = first & goes & (of.sent_ns[index] == UNKNOWN)
         of.sent_ns[index] = sent_ns
         of.asked[index] = asked_len
         of.picked[index] = cancel_planned.astype(np.bool_)
-        self._sent += len(index)
-        self._picked += int(np.count_nonzero(cancel_planned))
-        self._sent_series.add(self._bins(sent_ns))
-        ticked = index[of.first_ns[index] != UNKNOWN]  # their ticks came first, in another worker's frame
+        self._sent += int(np.count_nonzero(is_new))
+        self._sent_series.add(self._bins(sent_ns[is_new]))
+        new = index[is_new]
+        ticked = new[of.first_ns[new] != UNKNOWN]  # their ticks came first, in another worker's frame
         self._add_ttft(ticked)
 
     def ticks(self, index: Ints, at_ns: Ints, tokens: Ints) -> None:

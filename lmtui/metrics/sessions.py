@@ -109,6 +109,7 @@ class ClientSamples:
         cpu_s: User + system seconds of the load workers from release to last end; None when not measured.
         busiest_core_share: Of the busiest worker: cpu_s / wall seconds; None when not measured or an engine ran inside.
         clock_steps: Jumps of the wall clock of over 1 ms.
+        replaced: Kept connections that the server had closed, replaced within a request.
         engine_inside: The engine ran in the load worker's process (its CPU is not the client's).
     """
 
@@ -120,4 +121,5 @@ class ClientSamples:
     cpu_s: float | None = None
     busiest_core_share: float | None = None
     clock_steps: int = 0
+    replaced: int = 0
     engine_inside: bool = False

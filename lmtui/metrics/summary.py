@@ -104,10 +104,23 @@ def summarise(
             reasons=reasons,
         ),
         tokens_from="mixed" if len(sources) > 1 else TokenSource(sources[0]).label if sources else None,
-        notes=(*notes, *(f"the figures contradict each other: {violation}" for violation in violations)),
+        notes=(
+            *notes,
+            *_replaced(samples),
+            *(f"the figures contradict each other: {violation}" for violation in violations),
+        ),
         environment=dict(environment),
         simulated=simulated,
     )
+
+
+def _replaced(samples: ClientSamples) -> tuple[str, ...]:
+    """Return the sentence about kept connections that the server had closed, when there were any."""
+    if not samples.replaced:
+        return ()
+    one = samples.replaced == 1
+    what = "kept connection was" if one else "kept connections were"
+    return (f"{samples.replaced:,} {what} closed by the server and replaced; TTFT counts from the replacement.",)
 
 
 def nested(flat: Mapping[str, object]) -> dict[str, Any]:

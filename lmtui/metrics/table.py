@@ -84,7 +84,8 @@ def _requests(result: Result, width: int) -> Iterator[str]:
 def _throughput(result: Result, width: int) -> Iterator[str]:
     m = result.metrics
     if m.duration_s is None:
-        yield "Nothing was sent: there are no figures."
+        is_unsent = result.outcomes.get("dropped", 0) == sum(result.outcomes.values())
+        yield ("Nothing was sent" if is_unsent else "No request was ok") + ": there are no figures."
         return
     if m.completed == 0:
         yield "No request was ok: there are no latencies and no throughputs."

@@ -148,6 +148,7 @@ def _client(samples: dict[str, Column], files: Sequence[Sequence[Frame]]) -> Cli
         cpu_s=sum(cpu) if cpu else None,
         busiest_core_share=None if is_inside or not shares else max(shares),
         clock_steps=sum(int(worker.get("clock_steps", 0)) for worker in workers),
+        replaced=sum(int(worker.get("replaced", 0)) for worker in workers),
         engine_inside=is_inside,
     )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lmtui.metrics.causes import own_words
 from lmtui.metrics.sessions import UNKNOWN, Outcome, TokenSource
 from lmtui.runner.ticklog import Sample
 from lmtui.runner.writer import Batch, Row, Writer
@@ -141,7 +142,7 @@ class Session:
             self._put_sent(UNKNOWN)
             if outcome is Outcome.ABORTED:
                 outcome = Outcome.DROPPED  # cut while it waited for its connection: nothing of it was ever sent
-        recorder = self._recorder
+        recorder, request = self._recorder, self.request
         recorder.ends.append(
             (
                 self._index,
@@ -156,7 +157,8 @@ class Session:
                 wasted_tokens,
             )
         )
-        recorder.count_end(self._index, outcome, error)
+        words = error or own_words(outcome, output_tokens, request.output_len) or f"it ended as {outcome.label}"
+        recorder.count_end(self._index, outcome, error, words)
         if self.when_ended is not None:
             self.when_ended(self)
 
@@ -226,8 +228,8 @@ class Recorder:
         """Record a sample of the worker about itself."""
         self._samples.append((what, at_ns, value))
 
-    def count_end(self, index: int, outcome: Outcome, error: str) -> None:
-        """Count an end and keep its error; called by the session."""
+    def count_end(self, index: int, outcome: Outcome, error: str, words: str) -> None:
+        """Count an end and keep its error; called by the session. `words`: what a failure is told by."""
         tally = self.tally
         tally.done += 1
         if outcome is Outcome.OK:
@@ -236,11 +238,10 @@ class Recorder:
             tally.cancelled += 1
         elif outcome.is_failure:
             tally.failed += 1
+            self.last_error = words[:MAX_ERROR_CHARS]
         if error:
             error = error[:MAX_ERROR_CHARS]
             self._objects.append({"what": "error", "index": index, "message": error})
-            if outcome.is_failure:
-                self.last_error = error
 
     def _flush_in_time(self) -> None:
         self._flushes += 1

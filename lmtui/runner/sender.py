@@ -130,6 +130,7 @@ class LocalSender:
             "events": 0 if stats is None else stats.events,
             "coalesced": 0 if stats is None else stats.coalesced,
             "clock_steps": 0 if stats is None else stats.clock_steps,
+            "replaced": 0 if stats is None else stats.replaced,
             "engine_inside": stats is None,
         }
 

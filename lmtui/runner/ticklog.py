@@ -75,7 +75,7 @@ COLUMNS: dict[Kind, tuple[tuple[str, str], ...]] = {
     {"what": "error", "index": n, "message": "..."}             beside an END row whose outcome is a failure
     {"what": "start", "start_ns": n}                            the release of the load, once per file
     {"what": "worker", "clock": ..., "cpu_s": ..., "wall_s": ..., "events": n, "coalesced": n, "clock_steps": n,
-     "engine_inside": bool}                                     so far, about once a second; a file's last one counts
+     "replaced": n, "engine_inside": bool}                      so far, about once a second; a file's last one counts
 
 A request may have two SENT rows: a connection that turned out to be dead was replaced; the last one counts. A request
 that ended before it was sent (no connection) has one whose sent_ns is UNKNOWN.

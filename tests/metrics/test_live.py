@@ -243,3 +243,34 @@ def test_old_seconds_keep_their_figures_when_their_buckets_are_given_to_new_ones
     line = series.lines(3 * OPEN_BINS + 1).p50_ms
     assert np.flatnonzero(~np.isnan(line)).tolist() == [0, OPEN_BINS - 1, 3 * OPEN_BINS - 1, 3 * OPEN_BINS]
     assert line[~np.isnan(line)] == pytest.approx([10, 20, 40, 30], rel=0.01)
+
+
+def test_a_request_whose_connection_was_replaced_is_sent_once() -> None:
+    fold = LiveFold(2)
+    sessions = made([Made(10, [(50, 1)], cancel_planned=True), Made(20)])
+    again = made([Made(30, cancel_planned=True), Made(20)])
+    send(fold, sessions, ints(0, 1))
+    send(fold, again, ints(0))
+    live = fold.snapshot()
+    assert (live.sent, live.in_flight, live.done) == (2, 2, 0)
+    assert live.requests_in_flight.tolist() == [2]
+    assert live.cancel is not None
+    assert live.cancel.planned == 1
+    fold.ticks(ints(0), ints(50 * MS), ints(1))
+    assert fold.snapshot().ttft_ms.mean == pytest.approx(20)  # from the second row, which counts
+
+
+def test_two_rows_of_a_request_in_one_frame_are_one_request() -> None:
+    fold = LiveFold(1)
+    sessions = made([Made(10)])
+    send(fold, sessions, ints(0, 0))
+    assert (fold.snapshot().sent, fold.snapshot().in_flight) == (1, 1)
+
+
+def test_a_request_that_found_no_connection_was_not_sent() -> None:
+    fold = LiveFold(1)
+    sessions = made([Made(None, due=5, end=9, outcome=Outcome.CONNECT_ERROR)])
+    send(fold, sessions, ints(0))
+    assert (fold.snapshot().sent, fold.snapshot().in_flight, fold.snapshot().done) == (0, 0, 0)
+    end(fold, sessions, ints(0))
+    assert (fold.snapshot().sent, fold.snapshot().in_flight, fold.snapshot().done) == (0, 0, 1)

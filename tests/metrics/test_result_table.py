@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lmtui.metrics.result import Result
 from lmtui.metrics.sessions import Outcome
 from lmtui.metrics.table import number, result_table
-from tests.metrics.made_sessions import Made, config, made, summary
+from tests.metrics.made_sessions import Made, config, made, samples, summary
 
 
 def mixed() -> Result:
@@ -71,6 +71,22 @@ def test_without_an_ok_request_there_are_causes_and_no_figures() -> None:
     assert "TTFT" not in text
     assert "output tok/s  –" in text
     assert "Nothing was sent" in result_table(summary(made([], planned=4)))
+
+
+def test_requests_that_were_sent_and_failed_are_not_told_as_never_sent() -> None:
+    at_once = summary(made([Made(0, end=0, outcome=Outcome.STREAM_ERROR)] * 2))
+    never_sent = summary(made([Made(None, due=0, end=5, outcome=Outcome.CONNECT_ERROR)]))
+    for result in (at_once, never_sent):
+        assert "No request was ok: there are no figures." in result_table(result)
+        assert "Nothing was sent" not in result_table(result)
+
+
+def test_replaced_connections_are_told() -> None:
+    sessions = made([Made(0, [(50, 1)])])
+    assert "2 kept connections were closed by the server and replaced" in " ".join(
+        summary(sessions, client=samples(replaced=2)).notes
+    )
+    assert summary(sessions).notes == ()
 
 
 def test_a_real_run_is_not_marked_simulated() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,8 +14,21 @@ from lmtui.metrics.sessions import UNKNOWN, Outcome
 from lmtui.runner.load import GIVE_UP_S, Control, EndedBy
 from lmtui.runner.share import split, whole
 from lmtui.workload.draw import draw
-from lmtui.workload.plan import Plan, cycled
+from lmtui.targets.base import Session
+from lmtui.workload.plan import Plan, PlannedRequest, cycled
 from tests.runner.harness import MS, Script, config, outcomes, requests, run_load, share
+
+
+class Ends(Script):
+    """A target whose requests end at once, as told, without a message."""
+
+    def __init__(self, **end: Any) -> None:
+        super().__init__()
+        self._end = end
+
+    async def perform(self, request: PlannedRequest, session: Session) -> None:
+        session.sent(0)
+        session.end(at_ns=0, **self._end)
 
 
 def ms(times: np.ndarray, start: int) -> list[float]:
@@ -267,6 +281,27 @@ def test_warm_up_is_not_recorded(tmp_path: Path) -> None:
 
     assert on_virtual_loop(main()) == ()
     assert outcomes(recorded.read(tmp_path, 2)) == {"ok": 2}
+
+
+def test_a_warm_up_that_fails_without_a_message_is_told_by_how_it_ended(tmp_path: Path) -> None:
+    def note(request: PlannedRequest, **end: Any) -> str:
+        async def main() -> tuple[str, ...]:
+            from lmtui.runner.load import Load
+            from lmtui.runner.recorder import Recorder
+            from lmtui.targets.clock import clock
+
+            target = Ends(**end)
+            recorder = Recorder(tmp_path / "ticks-0.bin", clock(asyncio.get_running_loop()))
+            return await Load(target, share((), warmup=(request,)), recorder, Control()).warm_up()
+
+        from tests.runner.harness import on_virtual_loop
+
+        (sentence,) = on_virtual_loop(main())
+        return sentence
+
+    (request,) = requests(1)
+    assert "ended by itself after 1 of 3 tokens" in note(request, outcome=Outcome.SHORT, output_tokens=1)
+    assert "it ended as no_token" in note(request, outcome=Outcome.NO_TOKEN)
 
 
 def test_the_start_waits_after_the_warm_up(tmp_path: Path) -> None:

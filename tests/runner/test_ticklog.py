@@ -146,7 +146,9 @@ def test_the_logs_of_workers_are_one(tmp_path: Path) -> None:
         }
         log = encode_json({"what": "start", "start_ns": 50 + worker})
         log += encode(Kind.SENT, [(worker, 60, 60, 5, 9, 0)]) + encode(Kind.TICKS, [(worker, 70, 1)])
-        log += encode_json({**report, "cpu_s": 0.5}) + encode_json({**report, "clock_steps": 1, "engine_inside": False})
+        log += encode_json({**report, "cpu_s": 0.5}) + encode_json(
+            {**report, "clock_steps": 1, "replaced": 3, "engine_inside": False}
+        )
         log += encode(Kind.SAMPLES, [(1, 65, 500 + worker), (2, 66, 900)])
         log += encode_json({"what": "error", "index": worker, "message": f"m{worker}"})
         (tmp_path / f"ticks-{worker}.bin").write_bytes(log)
@@ -155,6 +157,7 @@ def test_the_logs_of_workers_are_one(tmp_path: Path) -> None:
     assert found.errors == {0: "m0", 1: "m1"}
     samples = found.samples
     assert (samples.clock, samples.events, samples.coalesced, samples.clock_steps) == ("kernel", 20, 2, 2)
+    assert samples.replaced == 6
     assert (samples.cpu_s, samples.busiest_core_share) == (3.0, 0.5)
     assert samples.loop_lag_ns.tolist() == [500, 501]
     assert samples.read_lag_ns.tolist() == [900, 900]
