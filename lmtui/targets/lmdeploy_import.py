@@ -35,6 +35,8 @@ class LmdeployLog(logging.Handler):
     An exception that was logged explains more than the errors that follow from it, which have no exception.
     """
 
+    WHILE_LOADING = "INFO"
+
     def __init__(self, level: str, progress: Callable[[str], None]) -> None:
         super().__init__(logging.INFO)
         self._exception = self._message = ""

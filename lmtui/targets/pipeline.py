@@ -105,7 +105,7 @@ class PipelineTarget:
         return lmdeploy.pipeline(
             model,
             backend_config=engine_config,
-            log_level=config.target.log_level,
+            log_level=LmdeployLog.WHILE_LOADING,  # the log's own handlers print what the config asks for
             trust_remote_code=config.target.trust_remote_code,
             **({"speculative_config": speculative} if speculative else {}),
         )
