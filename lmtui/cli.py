@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import os
+import errno
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
-from lmtui import __version__
+from lmtui import __version__, output
 from lmtui.config.script_flags import SCRIPTS, Script
-from lmtui.errors import BUG, INTERRUPTED, LmtuiError
+from lmtui.errors import BUG, INTERRUPTED, USAGE, LmtuiError
 
 WHAT = "a file (contains / or ends in .toml), else a saved config, else a built-in preset"
 RUN = "a run_id, a unique beginning of one, or `last`"
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO)
 EPILOG = """exit codes: 0 done; 1 a bug (traceback in the log, its path printed); 2 bad usage or config;
 3 the target could not be opened, or died; 4 no ok request, or more errors than limits allow;
 5 a verdict failed (--strict); 130 stopped, with what was measured kept
@@ -26,9 +27,10 @@ try:  lmtui run quickstart     a real engine on this machine's CPU or GPU
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    options = _parser().parse_args(arguments)
-    run: Callable[[argparse.Namespace], int] = options.run
     try:
+        output.prepare()
+        options = _parser().parse_args(arguments)
+        run: Callable[[argparse.Namespace], int] = options.run
         code = run(options)
         sys.stdout.flush()
     except LmtuiError as error:
@@ -37,11 +39,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left: so does the last flush
+        output.give_up()  # the reader left
         return 0
     except Exception as error:
-        return _bug(error)
+        problem = _of_a_disk(error)
+        if not problem:
+            return _bug(error)
+        print(f"lmtui: {problem}", file=sys.stderr)
+        return USAGE
     return code
+
+
+def _of_a_disk(error: Exception) -> str:
+    """Return a sentence about a disk that takes nothing; "" when that is not what went wrong."""
+    if not isinstance(error, OSError) or error.errno not in _DISK:
+        return ""
+    if output.is_problem(error):
+        return f"stdout: {error.strerror}"
+    where = f"{error.filename}: " if error.filename is not None else ""
+    return f"{where}{error.strerror}. Make room (or make it writable), or set LMTUI_HOME to another folder"
 
 
 def _bug(error: Exception) -> int:
@@ -50,10 +66,16 @@ def _bug(error: Exception) -> int:
 
     from lmtui import paths
 
-    with paths.error_log().open("a", encoding="utf-8") as log:
-        log.write(f"--- {time.strftime('%Y-%m-%d %H:%M:%S')} lmtui {__version__} {' '.join(sys.argv[1:])}\n")
-        traceback.print_exception(error, file=log)
-    print(f"lmtui: a bug: {type(error).__name__}: {error}. The traceback is in {paths.error_log()}", file=sys.stderr)
+    try:
+        place = paths.error_log()
+        with place.open("a", encoding="utf-8", errors="backslashreplace") as log:
+            log.write(f"--- {time.strftime('%Y-%m-%d %H:%M:%S')} lmtui {__version__} {' '.join(sys.argv[1:])}\n")
+            traceback.print_exception(error, file=log)
+        where = f"The traceback is in {place}"
+    except (OSError, LmtuiError) as unwritable:
+        traceback.print_exception(error)
+        where = f"The traceback is above, since its file cannot be written ({unwritable})"
+    print(f"lmtui: a bug: {type(error).__name__}: {error}. {where}", file=sys.stderr)
     return BUG
 
 
@@ -162,7 +184,7 @@ def _parser() -> argparse.ArgumentParser:
 
     selftest = commands.add_parser("selftest", help="what this client adds on this machine, against known truth")
     selftest.add_argument(
-        "--streams", metavar="N,N,…", type=_counts, help="the steps' numbers of streams (10,50,100,200,500,1000)"
+        "--streams", metavar="N,N,...", type=_counts, help="the steps' numbers of streams (10,50,100,200,500,1000)"
     )
     selftest.add_argument("--json", action="store_true", help="one JSON array of steps")
     selftest.add_argument("--quiet", action="store_true", help="no progress on stderr")

@@ -7,27 +7,22 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from lmtui.output import print_json, takes_signs
+
 
 def compare(names: Sequence[str], *, as_json: bool, ascii_only: bool) -> int:
     """Print runs side by side, the first one as what the others are measured against."""
-    import msgspec
-
     from lmtui.results.compare import compare as compared
     from lmtui.results.compare_text import compare_text
     from lmtui.runner import kept
 
     comparison = compared([kept.to_compare(name) for name in names])
     if as_json:
-        print(msgspec.json.encode(comparison).decode())
+        print_json(comparison)
     else:
         width = shutil.get_terminal_size((80, 24)).columns
-        print(compare_text(comparison, width, ascii_only=ascii_only or not _takes_signs(sys.stdout.encoding)))
+        print(compare_text(comparison, width, ascii_only=ascii_only or not takes_signs()))
     return 0
-
-
-def _takes_signs(encoding: str) -> bool:
-    """Return whether text in this encoding can hold every sign and any name."""
-    return encoding.lower().replace("-", "").startswith(("utf8", "utf16", "utf32"))
 
 
 def export(run_name: str, to: str, *, force: bool, with_ticks: bool) -> int:

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Literal
 
 from lmtui import __version__, paths
 from lmtui.config.engine import LMDEPLOY
+from lmtui.config.target import IN_PROCESS
 from lmtui.errors import TARGET, LmtuiError
+from lmtui.output import print_json
 
 if TYPE_CHECKING:
     from lmtui.config.model import Config
@@ -47,9 +49,7 @@ def doctor(what: str | None, sets: Sequence[str], *, as_json: bool) -> int:
         checks += [Check("config", "note", note) for note in notes]
         checks += needs(config)
     if as_json:
-        import msgspec
-
-        print(msgspec.json.encode([asdict(check) for check in checks]).decode())
+        print_json([asdict(check) for check in checks])
     else:
         for check in checks:
             mark = {"ok": "ok  ", "note": "note", "fail": "FAIL"}[check.state]
@@ -87,6 +87,8 @@ def _folder() -> Check:
     try:
         place = paths.runs()
         free_gib = os.statvfs(place).f_bavail * os.statvfs(place).f_frsize / 2**30
+    except LmtuiError as error:
+        return Check("data", "fail", str(error))
     except OSError as error:
         return Check("data", "fail", str(error), "set LMTUI_HOME to a folder that can be written")
     if not os.access(place, os.W_OK):
@@ -112,10 +114,8 @@ def _gpus() -> Iterator[Check]:
 def needs(config: Config) -> Iterator[Check]:
     """Check what this config needs: its packages, model, dataset, server."""
     kind = config.target.kind
-    if kind in LMDEPLOY:
-        from lmtui.targets.lmdeploy_preflight import findings
-
-        yield from (Check(found.name, found.state, found.found, found.remedy) for found in findings(config))
+    if kind in LMDEPLOY or (config.target.python is not None and kind in IN_PROCESS):
+        yield from _engine(config)
         return
     package, extra = ENGINE_PACKAGES.get(kind, ("", ""))
     if package and importlib.util.find_spec(package) is None:
@@ -136,6 +136,25 @@ def needs(config: Config) -> Iterator[Check]:
         )
     if kind == "server":
         yield _server(config)
+
+
+def _engine(config: Config) -> Iterator[Check]:
+    """Look at an engine's environment: this one, or that of `target.python`."""
+    from lmtui.runner import interpreter
+    from lmtui.targets import lmdeploy_preflight
+
+    is_lmdeploys = config.target.kind in LMDEPLOY
+    try:
+        if config.target.python is None:
+            found = list(lmdeploy_preflight.findings(config))
+        else:
+            found = interpreter.findings(config) if is_lmdeploys else []
+            (python, *_), _ = interpreter.command(config)
+            yield Check("python", "ok", python)
+    except LmtuiError as error:
+        yield Check("python", "fail", str(error))
+        return
+    yield from (Check(one.name, one.state, one.found, one.remedy) for one in found)
 
 
 def _server(config: Config) -> Check:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmtui import paths
+from lmtui.output import print_json
 
 if TYPE_CHECKING:
     from lmtui.config.document import Document
@@ -83,7 +84,7 @@ def results(*, as_csv: bool, as_json: bool) -> int:
         print(f"{path} line {bad.line} is no row; it stays in the file: {_plain(bad.text[:60])}", file=sys.stderr)
     if as_csv:
         if path.exists():
-            sys.stdout.write(path.read_text(encoding="utf-8", errors="replace"))
+            sys.stdout.buffer.write(path.read_bytes())  # as it is, whatever stdout's encoding
         return 0
     if as_json:
         return _json([dict(row) for row in rows])
@@ -106,14 +107,15 @@ def results(*, as_csv: bool, as_json: bool) -> int:
 
 def show(run_name: str, *, as_json: bool) -> int:
     """Print all figures of one run; a run whose process is gone is summarised first."""
-    import msgspec
-
     from lmtui.metrics.table import result_table
     from lmtui.runner import kept
     from lmtui.runner import runs as run_list
 
     result = kept.result(run_list.find(run_name))
-    print(msgspec.json.encode(result).decode() if as_json else result_table(result))
+    if as_json:
+        print_json(result)
+    else:
+        print(result_table(result))
     return 0
 
 
@@ -130,9 +132,7 @@ def import_rows(file: str) -> int:
 
 
 def _json(rows: list[dict[str, Any]]) -> int:
-    import msgspec
-
-    print(msgspec.json.encode(rows).decode())
+    print_json(rows)
     return 0
 
 

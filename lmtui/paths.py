@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from lmtui.errors import LmtuiError
+
 
 def _data() -> Path:
     if home := os.environ.get("LMTUI_HOME"):
@@ -23,8 +25,17 @@ def _config() -> Path:
 
 
 def _folder(path: Path) -> Path:
-    """Make the folder (mode 0700) when it is missing, and return it."""
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Make the folder (mode 0700) when it is missing, and return it.
+
+    Raises:
+        LmtuiError: It cannot be made.
+    """
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise LmtuiError(
+            f"{path}: the folder cannot be made: {error.strerror}. Set LMTUI_HOME to a folder that can be written"
+        ) from error
     return path
 
 

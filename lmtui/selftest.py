@@ -16,6 +16,7 @@ import msgspec
 from lmtui.config.document import Document
 from lmtui.errors import VERDICT, LmtuiError
 from lmtui.metrics.result import Result
+from lmtui.output import print_json
 from lmtui.targets.truth import Truth
 
 STREAMS = (10, 50, 100, 200, 500, 1000)
@@ -58,7 +59,10 @@ def selftest(streams: Sequence[int], *, as_json: bool, quiet: bool) -> int:
             if not quiet:
                 print(f"step {i + 1} of {len(streams)}: {count} streams", file=sys.stderr, flush=True)
             steps.append(_step(port, count))
-    print(msgspec.json.encode([asdict(step) for step in steps]).decode() if as_json else table(steps))
+    if as_json:
+        print_json([asdict(step) for step in steps])
+    else:
+        print(table(steps))
     return 0 if steps[0].trusted else VERDICT
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from lmtui.config.script_flags import GUIDED, NEWEST, OLDEST, RESTFUL
 from lmtui.errors import INTERRUPTED, TARGET, LmtuiError
+from lmtui.output import print_json
 from lmtui.scripts import points as pointing
 from lmtui.scripts.points import Point
 
@@ -94,8 +95,6 @@ def _show_plans(options: argparse.Namespace, points: list[Point]) -> int:
     """Print the requests of every run; nothing is sent. One object, or one line per run of `--multi`."""
     import shutil
 
-    import msgspec
-
     from lmtui.workload.draw import draw
     from lmtui.workload.show import plan_object, plan_text
 
@@ -104,7 +103,7 @@ def _show_plans(options: argparse.Namespace, points: list[Point]) -> int:
     for point in points:
         plan = draw(pointing.planned(point), silent)
         if options.json:
-            print(msgspec.json.encode(plan_object(plan)).decode())
+            print_json(plan_object(plan))
             continue
         if len(points) > 1:
             print(f"--- {point.label}")
