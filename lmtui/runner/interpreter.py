@@ -12,12 +12,14 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import lmtui
 from lmtui import paths
 from lmtui.errors import ConfigError
+from lmtui.targets.finding import Finding
 
 if TYPE_CHECKING:
     from lmtui.config.model import Config
@@ -40,6 +42,14 @@ import importlib.util, json, sys
 names = json.loads(sys.argv[1])
 lacking = [name for name in names if importlib.util.find_spec(name) is None]
 print(json.dumps([list(sys.version_info[:2]), lacking]))
+"""
+
+_LOOK = """
+import dataclasses, json, sys
+from lmtui.config import store
+from lmtui.targets.lmdeploy_preflight import findings
+config, _ = store.resolve(sys.argv[1])
+print(json.dumps([dataclasses.asdict(finding) for finding in findings(config)]))
 """
 
 
@@ -68,6 +78,26 @@ def command(config: Config) -> tuple[list[str], dict[str, str]]:
     before = config.target.env.get("PYTHONPATH", os.environ.get("PYTHONPATH"))
     path = os.pathsep.join(part for part in (before, str(_lent())) if part)
     return [python, *(["-P"] if version >= (3, 11) else [])], {"PYTHONPATH": path}
+
+
+def findings(config: Config) -> list[Finding]:
+    """Return what the preflight of an LMDeploy engine finds in the environment of `target.python`.
+
+    Raises:
+        ConfigError: It cannot run lmtui.
+    """
+    python, path = command(config)
+    with tempfile.NamedTemporaryFile("w", suffix=".toml", encoding="utf-8") as file:
+        file.write(config.to_toml())
+        file.flush()
+        environment = {**os.environ, **config.target.env, **path}
+        done = subprocess.run(
+            [*python, "-c", _LOOK, file.name], capture_output=True, text=True, timeout=ASK_S, env=environment
+        )
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["no word"])[-1]
+        raise ConfigError(f"target.python = {config.target.python!r} cannot run lmtui ({last}).")
+    return [Finding(**found) for found in json.loads(done.stdout)]
 
 
 def _resolved(given: str) -> str:

@@ -10,15 +10,15 @@ import importlib.util
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from lmtui.config import engine_rules
 from lmtui.config.model import Config
 from lmtui.errors import TargetError
 from lmtui.targets import lmdeploy_parts
+from lmtui.targets.finding import Finding
 from lmtui.targets.gpus import Gpus, visible_gpus
 from lmtui.targets.lmdeploy_parts import fields_of
 from lmtui.targets.lmdeploy_settings import (
@@ -36,16 +36,6 @@ BUSY_SHARE = 0.05
 QUANTISED = ("awq", "gptq", "compressed-tensors", "fp8", "mxfp4")
 
 __all__ = ["Finding", "fields_of", "findings", "gpu_words", "notes", "refuse", "session_fits", "vocabulary"]
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at: its name, how it stands, what was found, and what to do."""
-
-    name: str
-    state: Literal["ok", "note", "fail"]
-    found: str
-    remedy: str = ""
 
 
 def refuse(config: Config) -> None:

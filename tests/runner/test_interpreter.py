@@ -117,3 +117,16 @@ def test_an_interpreter_too_old_is_refused(tmp_path: Path) -> None:
     old.chmod(old.stat().st_mode | stat.S_IXUSR)
     with pytest.raises(ConfigError, match=r"is Python 3\.8: lmtui needs 3\.10 or newer"):
         interpreter.command(config(old))
+
+
+def test_the_preflight_looks_at_the_other_environment(tmp_path: Path) -> None:
+    there = engine_environment(tmp_path / "engine")
+    site = next(there.glob("lib/python*/site-packages"))
+    for link in site.glob("lmdeploy*"):
+        link.unlink()
+    made = config(there)
+    engine = made.target.model_copy(update={"kind": "pytorch", "model": "a/b", "device": "auto"})
+    made = made.model_copy(update={"target": engine})
+    (finding,) = interpreter.findings(made)
+    assert (finding.name, finding.state) == ("lmdeploy", "fail")
+    assert finding.found == "LMDeploy is not installed here"
