@@ -1,4 +1,4 @@
-"""Lines to dots, and dots to characters: braille with 2 × 4 dots a cell, or plain ASCII with one mark a cell."""
+"""Lines to dots, dots and bars to characters: braille with 2 × 4 dots a cell, eighths of blocks, or plain ASCII."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ BLANK = ord(" ")
 BRAILLE = 0x2800
 BRAILLE_DOTS = (4, 2)
 """Dots of a braille cell: rows, columns."""
-ASCII_MARKS = "*o+x"
-"""The mark of each series where braille cannot be shown; it repeats after the last."""
+MARKS = "●○◆◇▲△"
+"""The mark of each series' points; it repeats after the last."""
+ASCII_MARKS = "*o+x#@"
+"""The same, and that of its lines, where braille cannot be shown."""
+EIGHTHS = " ▁▂▃▄▅▆▇█"
+"""A cell filled from below, by eighths."""
 
 _BITS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]], dtype=np.uint32)
 
@@ -66,3 +70,28 @@ def braille_cells(dots: NDArray[np.bool_]) -> NDArray[np.uint32]:
 def ascii_cells(dots: NDArray[np.bool_], mark: str) -> NDArray[np.uint32]:
     """Return the code points of a field of one dot a cell: `mark` or BLANK."""
     return np.where(dots, ord(mark), BLANK).astype(np.uint32)
+
+
+def bars(
+    x: NDArray[np.float64], y: NDArray[np.float64], width: int, height: int, mark: str, ascii_only: bool
+) -> NDArray[np.uint32]:
+    """Return the code points of bars: each from its x (share of the width) to the next one's, y (share) high.
+
+    A bar that is narrower than a cell still has one, and of several in a cell the highest is seen; one that is not
+    finite has none. With ASCII a column is filled with `mark` by whole cells.
+    """
+    cells = np.full((max(height, 0), max(width, 0)), BLANK, dtype=np.uint32)
+    if cells.size == 0 or len(x) == 0:
+        return cells
+    tops = np.zeros(width)
+    ends = np.append(x[1:], x[-1])
+    known = np.isfinite(x) & np.isfinite(ends) & np.isfinite(y) & (y > 0) & (ends >= 0) & (x <= 1)
+    for left, right, top in zip(x[known], ends[known], y[known], strict=True):
+        first = min(max(int(left * width + 1e-9), 0), width - 1)
+        past = min(max(int(right * width + 1e-9), first + 1), width)
+        tops[first:past] = np.maximum(tops[first:past], min(top, 1.0))
+    eighths = np.ceil(tops * height * 8 - 1e-9).astype(np.int64)
+    filled = np.clip(eighths[np.newaxis, :] - 8 * np.arange(height - 1, -1, -1)[:, np.newaxis], 0, 8)
+    if ascii_only:
+        return np.where(filled >= 4, ord(mark), cells).astype(np.uint32)
+    return np.asarray(np.array([ord(c) for c in EIGHTHS], dtype=np.uint32)[filled], dtype=np.uint32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import ClassVar
 
 from textual import on, work
@@ -17,6 +18,7 @@ from textual.widgets import Input
 from lmtui.errors import LmtuiError
 from lmtui.tui import catalog, keys, messages
 from lmtui.tui.catalog import Entry
+from lmtui.tui.plain import line
 from lmtui.tui.screens.dialogs import Answer, Ask, AskName, Pick
 from lmtui.tui.widgets.figures import Figures
 from lmtui.tui.widgets.filter_line import FilterLine
@@ -24,11 +26,13 @@ from lmtui.tui.widgets.key_line import KeyLine
 from lmtui.tui.widgets.table import Cell, Column, Table
 
 POLL_S = 1.0
-GREETING = """Welcome. lmtui measures how fast an LLM engine or server answers.
-  r      runs what is under the cursor: quickstart measures a real
-         engine on this machine, simulated needs no engine at all
-  n      makes a config of your own from a preset
-  ? F1   shows every key"""
+GREETING = """Welcome. lmtui measures how fast an LLM
+engine or server answers.
+  r    runs what is under the cursor:
+       quickstart measures a real engine
+       here, simulated needs none at all
+  n    makes your own from a preset
+  ?    shows every key"""
 
 
 class ConfigsScreen(Screen[None]):
@@ -53,6 +57,7 @@ class ConfigsScreen(Screen[None]):
             yield Table(COLUMNS, id="configs")
             with VerticalScroll(id="preview", can_focus=False):
                 yield Figures("reading the configs …", id="preview-text")
+                yield Figures("", id="preview-file")
         yield FilterLine(id="filter")
         yield KeyLine(self.PLACE)
 
@@ -118,7 +123,9 @@ class ConfigsScreen(Screen[None]):
 
     @on(Table.Moved)
     def _preview(self) -> None:
-        self.query_one("#preview-text", Figures).show(self._preview_text(self._current))
+        entry = self._current
+        self.query_one("#preview-text", Figures).show(self._preview_text(entry))
+        self.query_one("#preview-file", Figures).show(entry.text if entry is not None else "")
 
     def _preview_text(self, entry: Entry | None) -> Content:
         if entry is None:
@@ -142,8 +149,6 @@ class ConfigsScreen(Screen[None]):
                 ("             ", ""),
                 f"{last.phase} {last.grade} {last.started_at}\n",
             ]
-        if entry.text:
-            parts += ["\n", (entry.text, "$text-muted")]
         return Content.assemble(*parts)
 
     # Keys
@@ -293,12 +298,23 @@ def _grade(entry: Entry) -> Cell:
     return (grade, {"good": "good", "invalid": "bad"}.get(grade, ""))
 
 
+def _last(word: str) -> Callable[[Entry], Cell]:
+    return lambda entry: getattr(entry.last, word) if entry.last else ""
+
+
+def _when(entry: Entry) -> Cell:
+    return line(entry.last.started_at)[5:16].replace("T", " ") if entry.last else ""
+
+
 COLUMNS: list[Column[Entry]] = [
     Column("", 1, _mark),
-    Column("Config", 18, lambda e: e.name, fills=True),
+    Column("Config", 17, lambda e: e.name, fills=True),
     Column("Target", 12, lambda e: e.target),
-    Column("Load", 18, lambda e: e.load),
-    Column("tok/s", 7, lambda e: e.last.output_throughput if e.last else "", right=True),
+    Column("Load", 13, lambda e: e.load),
+    Column("tok/s", 6, _last("output_throughput"), right=True),
+    Column("TTFT50", 6, _last("ttft_p50_ms"), right=True),
     Column("Grade", 7, _grade),
+    Column("ITL50", 6, _last("itl_p50_ms"), right=True),
+    Column("Last run", 11, _when),
     Column("Model", 22, lambda e: e.model),
 ]

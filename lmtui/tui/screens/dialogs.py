@@ -146,6 +146,7 @@ class Pick(ModalScreen["str | None"]):
             table.has_titles = False
             table.can_focus = False
             table.styles.height = min(len(self._choices), 14)
+            table.nothing = "nothing has these words: backspace takes them away"
             yield table
 
     def on_mount(self) -> None:

@@ -14,7 +14,7 @@ from textual.screen import Screen
 from textual.timer import Timer
 
 from lmtui import paths
-from lmtui.charts.line import Limit, Series
+from lmtui.charts.draw import Limit, Series
 from lmtui.config.model import Config
 from lmtui.errors import LmtuiError
 from lmtui.metrics.result import Result
@@ -61,9 +61,9 @@ class LiveScreen(Screen[None]):
         with Horizontal(id="live-body"):
             with Vertical(id="live-left"):
                 with Panel(1, "output tok/s", id="throughput"):
-                    yield Chart(ascii_only=ascii_only, id="throughput-chart")
+                    yield Chart(ascii_only=ascii_only, nothing="no data yet", id="throughput-chart")
                 with Panel(2, "latency", id="latency"):
-                    yield Chart(ascii_only=ascii_only, id="latency-chart")
+                    yield Chart(ascii_only=ascii_only, nothing="no data yet", id="latency-chart")
             with Vertical(id="live-right"):
                 with Panel(3, "percentiles", id="percentiles"):
                     yield Figures("", id="percentiles-text")

@@ -1,4 +1,4 @@
-"""A line chart that sends the terminal only the cells that changed."""
+"""A chart that sends the terminal only the cells that changed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from lmtui.charts import line
+from lmtui.charts import draw
+from lmtui.charts.axis import Axis
 from lmtui.charts.ticks import window
 
 Painted = tuple[str, str]
@@ -19,9 +20,9 @@ Painted = tuple[str, str]
 
 
 class Chart(Widget):
-    """Lines over the time of a run. The time axis grows in steps, so that most cells stay as they are."""
+    """Series over the time of a run, or over anything else."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"chart--{name}" for name in line.STYLES}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"chart--{name}" for name in draw.STYLES}
     DEFAULT_CSS = """
     Chart {
         height: 1fr;
@@ -32,31 +33,41 @@ class Chart(Widget):
         & > .chart--series-2 { color: $text-error; }
         & > .chart--series-3 { color: $text-success; }
         & > .chart--series-4 { color: $text-secondary; }
+        & > .chart--series-5 { color: $text-warning; }
+        & > .chart--series-6 { color: $text-primary; }
     }
     """
 
-    def __init__(self, *, ascii_only: bool = False, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(
+        self, *, ascii_only: bool = False, nothing: str = "", id: str | None = None, classes: str | None = None
+    ) -> None:
+        """`nothing`: what it says while no series has any value."""
+        super().__init__(id=id, classes=classes)
         self._ascii_only = ascii_only
-        self._series: Sequence[line.Series] = ()
-        self._limit: line.Limit | None = None
+        self._nothing = nothing
+        self._series: Sequence[draw.Series] = ()
+        self._limit: draw.Limit | None = None
         self._unit = ""
-        self._axis: line.Axis | None = None
-        self._end_s = 0.0
-        self._rows: list[line.Row] = []
+        self._axis = Axis()
+        self._has_axis = False
+        self._x = Axis()
+        self._x_is_time = True
+        self._x_unit = ""
+        self._rows: list[draw.Row] = []
         self._painted: list[Painted] = []
 
     def show(
         self,
-        series: Sequence[line.Series],
+        series: Sequence[draw.Series],
         *,
         end_s: float,
         unit: str,
-        limit: line.Limit | None = None,
+        limit: draw.Limit | None = None,
         log: bool = True,
         new: bool = False,
+        start_s: float = 0.0,
     ) -> None:
-        """Draw these lines.
+        """Draw these series over time. The time axis grows in steps, so that most cells stay as they are.
 
         Args:
             series: Their x are seconds after the run's start.
@@ -65,21 +76,34 @@ class Chart(Widget):
             limit: The objective, drawn as a line.
             log: Whether a wide range may make the axis logarithmic.
             new: Other numbers than before: the axis starts anew.
+            start_s: Where the time axis begins; it ends at `end_s` then, when that is later.
         """
-        self._series, self._end_s, self._unit, self._limit = series, end_s, unit, limit
-        self._axis = line.fit(series, limit, None if new else self._axis, log=log)
+        self._series, self._unit, self._limit = series, unit, limit
+        self._axis = draw.fit(series, limit, self._axis if self._has_axis and not new else None, log=log)
+        self._has_axis = True
+        self._x = Axis(start_s, max(end_s, start_s + 1.0)) if start_s > 0 else Axis(0.0, window(end_s))
+        self._x_is_time, self._x_unit = True, ""
+        self._draw()
+
+    def plot(self, series: Sequence[draw.Series], *, x: Axis, axis: Axis, x_unit: str, unit: str) -> None:
+        """Draw these series between these axes; the units are written beside them."""
+        self._series, self._unit, self._limit = series, unit, None
+        self._x, self._x_is_time, self._x_unit, self._axis = x, False, x_unit, axis
         self._draw()
 
     def _draw(self) -> None:
         width, height = self.size
-        rows = line.draw(
+        rows = draw.draw(
             self._series,
             width,
             height,
-            axis=self._axis or line.Axis(),
-            x_range=(0.0, window(self._end_s)),
+            axis=self._axis,
+            x=self._x,
+            x_is_time=self._x_is_time,
+            x_unit=self._x_unit,
             limit=self._limit,
             unit=self._unit,
+            nothing=self._nothing,
             ascii_only=self._ascii_only,
         )
         painted = [_painted(row) for row in rows]
@@ -112,10 +136,10 @@ class Chart(Widget):
         return Strip(segments, width)
 
 
-def _painted(row: line.Row) -> Painted:
+def _painted(row: draw.Row) -> Painted:
     return (
         "".join(text for text, _ in row),
-        "".join(chr(line.STYLES.index(style)) * len(text) for text, style in row),
+        "".join(chr(draw.STYLES.index(style)) * len(text) for text, style in row),
     )
 
 

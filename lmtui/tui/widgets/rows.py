@@ -54,6 +54,9 @@ class RowList(ScrollView, can_focus=True):
     cursor: reactive[int] = reactive(0, repaint=False)
     """The row the cursor is on; 0 also when there are no rows."""
 
+    nothing = ""
+    """What stands where there are no rows."""
+
     class Moved(Message):
         """The cursor is on another row, or on a row with other content."""
 
@@ -112,6 +115,8 @@ class RowList(ScrollView, can_focus=True):
         if self.has_header and y == 0:
             return self._strip(self.header, width, base, self.get_component_rich_style("rows--header"))
         index = round(self.scroll_offset.y) + y - self.has_header
+        if self.count == 0 and index == 0 and self.nothing:
+            return self._strip([(self.nothing, "dim")], width, base, None)
         if not 0 <= index < self.count:
             return Strip([Segment(" " * width, base)], width)
         over = self.get_component_rich_style("rows--cursor", partial=True) if index == self.cursor else None

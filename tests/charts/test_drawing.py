@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmtui.charts import raster
-from lmtui.charts.line import STYLES, Limit, Row, Series, draw, fit
+from lmtui.charts.axis import Axis
+from lmtui.charts.draw import STYLES, Limit, Row, Series, draw, fit
 
 
-def series(values: list[float], label: str = "a", **more: bool) -> Series:
-    return Series(label, np.arange(len(values), dtype=float), np.array(values, dtype=float), **more)
+def series(values: list[float], label: str = "a", *, dashed: bool = False) -> Series:
+    return Series(label, np.arange(len(values), dtype=float), np.array(values, dtype=float), dashed)
 
 
 def text(rows: list[Row]) -> list[str]:
@@ -24,7 +25,7 @@ def text(rows: list[Row]) -> list[str]:
 def chart(values: list[float], width: int = 40, height: int = 8, *, ascii_only: bool = True) -> list[str]:
     one = series(values)
     rows = draw(
-        [one], width, height, axis=fit([one]), x_range=(0, max(len(values) - 1, 1)), unit="ms", ascii_only=ascii_only
+        [one], width, height, axis=fit([one]), x=Axis(0, max(len(values) - 1, 1)), unit="ms", ascii_only=ascii_only
     )
     return text(rows)
 
@@ -55,7 +56,7 @@ def test_the_objective_is_drawn_and_named() -> None:
     one = series([10, 20, 30])
     limit = Limit("SLO 25 ms", 25)
     axis = fit([one], limit)
-    lines = text(draw([one], 40, 10, axis=axis, x_range=(0, 2), limit=limit, ascii_only=True))
+    lines = text(draw([one], 40, 10, axis=axis, x=Axis(0, 2), limit=limit, ascii_only=True))
     assert "SLO 25 ms" in lines[0]
     assert any("-----" in line for line in lines[1:-1])
 
@@ -65,14 +66,14 @@ def test_an_objective_far_above_is_named_but_does_not_flatten_the_line() -> None
     limit = Limit("SLO 1000 ms", 1000)
     axis = fit([one], limit)
     assert axis.high < 100
-    assert "SLO 1000 ms (above)" in text(draw([one], 60, 10, axis=axis, x_range=(0, 2), limit=limit))[0]
+    assert "SLO 1000 ms (above)" in text(draw([one], 60, 10, axis=axis, x=Axis(0, 2), limit=limit))[0]
 
 
 def test_a_wide_range_is_logarithmic_and_says_so() -> None:
     one = series([1, 10, 100, 1000, 10000] * 30)
     axis = fit([one])
     assert axis.log
-    assert "(log)" in text(draw([one], 60, 10, axis=axis, x_range=(0, 150), unit="ms"))[0]
+    assert "(log)" in text(draw([one], 60, 10, axis=axis, x=Axis(0, 150), unit="ms"))[0]
     assert not fit([one], log=False).log
     assert not fit([series([10, 20, 30])]).log
 
@@ -87,11 +88,11 @@ def test_the_axis_grows_at_once_and_shrinks_rarely() -> None:
 
 def test_two_lines_differ_without_colour() -> None:
     lines = [series([1] * 50, "P50"), series([3] * 50, "P99", dashed=True)]
-    rows = text(draw(lines, 60, 10, axis=fit(lines), x_range=(0, 49)))
+    rows = text(draw(lines, 60, 10, axis=fit(lines), x=Axis(0, 49)))
     drawn = [row for row in rows[1:-1] if any(ord(c) > raster.BRAILLE for c in row)]
     assert len(drawn) == 2
     assert drawn[0].count(" ") > drawn[1].count(" "), "the dashed one has gaps"
-    plain = text(draw(lines, 60, 10, axis=fit(lines), x_range=(0, 49), ascii_only=True))
+    plain = text(draw(lines, 60, 10, axis=fit(lines), x=Axis(0, 49), ascii_only=True))
     assert any("o" in row for row in plain[1:-1])
     assert any("*" in row for row in plain[1:-1])
 
@@ -117,7 +118,7 @@ def test_every_chart_fills_exactly_its_space(
     lines = [series(values, f"s{n}", dashed=n % 2 == 1) for n, values in enumerate(lists)]
     objective = None if limit is None else Limit("SLO", limit)
     axis = fit(lines, objective, fit(lines[:1]))
-    rows = draw(lines, width, height, axis=axis, x_range=(0, end), limit=objective, unit="ms", ascii_only=ascii_only)
+    rows = draw(lines, width, height, axis=axis, x=Axis(0, end), limit=objective, unit="ms", ascii_only=ascii_only)
     assert len(rows) == (height if width else 0)
     assert all(len(line) == width for line in text(rows))
     assert all(style in STYLES and run for row in rows for run, style in row)
@@ -139,8 +140,8 @@ def test_only_the_new_part_changes_while_the_window_stays() -> None:
     values = [10.0 + k % 3 for k in range(40)]
     old, new = series(values[:39]), series(values)
     axis = fit([old])
-    before = draw([old], 80, 12, axis=axis, x_range=(0, 60))
-    after = draw([new], 80, 12, axis=fit([new], before=axis), x_range=(0, 60))
+    before = draw([old], 80, 12, axis=axis, x=Axis(0, 60))
+    after = draw([new], 80, 12, axis=fit([new], before=axis), x=Axis(0, 60))
     changed = [c for a, b in zip(text(before), text(after), strict=True) for c in range(80) if a[c] != b[c]]
     assert changed
     assert max(changed) - min(changed) <= 4
