@@ -14,8 +14,8 @@ from lmtui.config.declared import DECLARED, SECTION_TITLES, Declared, applies, b
 from lmtui.config.model import Config
 from lmtui.config.sentences import missing, sentence, shown, wrong_type, wrong_value
 
-HIDDEN = ("target.headers", "target.env", "target.api_key_env", "target.base_url")
-"""Keys whose value a broken rule does not show: it may be the very secret that must not be there."""
+HIDDEN = ("target.headers", "target.extra_body", "target.env", "target.api_key_env", "target.base_url")
+"""Keys whose value no problem shows: it may be, or be beside, the very secret that must not be there."""
 
 SECTIONS = tuple(section for section in SECTION_TITLES if section)
 
@@ -60,21 +60,52 @@ def check(values: Mapping[str, Any]) -> Checked:
     return Checked(None if problems else config, problems, tuple(rules.ignored(config)))
 
 
-def closest(key: str) -> str:
-    """Return the known key that an unknown one most likely means."""
-    section, _, name = key.rpartition(".")
+LIKE = 0.75
+"""Likeness (0 to 1, of difflib) from which a word is taken for a slip of another."""
+MOST_LISTED = 16
+"""Keys of a section that a sentence names at most."""
 
-    def likeness(declared: Declared) -> float:
-        whole = difflib.SequenceMatcher(None, key.lower(), declared.key).ratio()
-        last = difflib.SequenceMatcher(None, name.lower(), declared.name).ratio()
-        return max(whole, last) + (0.1 if section == declared.section else 0)
 
-    return max(DECLARED, key=likeness).key
+def closest(key: str) -> str | None:
+    """Return the known key that an unknown one most likely means; None when none is like it.
+
+    The last part counts: equal, then the label, then alike, then a beginning, then a word of it; of several the one in
+    the section that was typed, else the first declared.
+    """
+    section, _, name = key.lower().rpartition(".")
+    ranked = [(_likeness(key.lower(), name, declared), declared.section == section, declared) for declared in DECLARED]
+    likeness, _, best = max(ranked, key=lambda entry: entry[:2])
+    return best.key if likeness else None
+
+
+def _likeness(key: str, name: str, declared: Declared) -> float:
+    """Return how much a declared key is like a typed one and its last part; 0 when it is not what was meant."""
+    mine, label, words = declared.name.lower(), declared.declaration.label.lower(), name.split("_")
+    if name == mine or key.startswith(f"{declared.key}."):
+        return 5.0
+    if " ".join(words) == label:
+        return 4.0
+    alike = difflib.SequenceMatcher(None, name, mine).ratio()
+    if alike >= LIKE:
+        return 3.0 + alike / 2
+    if len(name) >= 3 and (mine.startswith(name) or any(part.startswith(name) for part in mine.split("_"))):
+        return 2.0
+    return 1.0 if mine in words or label in words else 0.0
 
 
 def unknown_key(key: str, value: object = None) -> Problem:
-    """Return the problem of a key that does not exist, with the closest that does."""
-    return Problem(key, sentence(key, value, f"is not a known key; the closest is {closest(key)}"))
+    """Return the problem of a key that does not exist, with the closest that does, or where to find them."""
+    if (known := closest(key)) is not None:
+        return Problem(key, sentence(key, value, f"is not a known key; the closest is {known}"))
+    section = key.partition(".")[0]
+    names = [declared.name for declared in DECLARED if declared.section == section] if section in SECTIONS else []
+    if not names:
+        where = f"there are sections {', '.join(f'[{section}]' for section in SECTIONS)}"
+    elif len(names) <= MOST_LISTED:
+        where = f"[{section}] has {', '.join(names)}"
+    else:
+        where = f"the form of `lmtui` shows the {len(names)} keys of [{section}]"
+    return Problem(key, sentence(key, value, f"is not a known key; {where}"))
 
 
 def _unknown(values: Mapping[str, Any]) -> Iterator[Problem]:
@@ -90,8 +121,9 @@ def _unknown(values: Mapping[str, Any]) -> Iterator[Problem]:
         elif by_key(name) is not None and "." not in name:
             continue
         elif isinstance(value, Mapping):
-            section = max(SECTIONS, key=lambda known: difflib.SequenceMatcher(None, name.lower(), known).ratio())
-            words = f"is not a known section; the closest is [{section}]"
+            near = difflib.get_close_matches(name.lower(), SECTIONS, 1)
+            known = f"the closest is [{near[0]}]" if near else f"there are {', '.join(f'[{s}]' for s in SECTIONS)}"
+            words = f"is not a known section; {known}"
             yield Problem(name, sentence(f"[{name}]", None, words))
         else:
             yield unknown_key(name, value)
@@ -132,6 +164,8 @@ def _validated(known: dict[str, Any]) -> tuple[Config | None, dict[str, Problem]
 
 
 def _words(declared: Declared, value: object, fault: Any) -> str:
+    if declared.key in HIDDEN and isinstance(value, (str, list, dict)):
+        value = None
     if fault["type"] == "missing":
         return sentence(declared.key, None, missing(declared))
     if fault["type"] == "declared":

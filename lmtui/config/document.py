@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 import sys
 from collections.abc import MutableMapping, Sequence
 from typing import Any
@@ -11,7 +13,7 @@ from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import InlineTable
 
 from lmtui.config.check import Checked, Problem, check, unknown_key
-from lmtui.config.declared import by_key
+from lmtui.config.declared import Declared, by_key
 from lmtui.config.sentences import sentence, shown, visible
 from lmtui.config.writing import inline
 from lmtui.errors import ConfigError
@@ -22,6 +24,9 @@ else:
     import tomli as tomllib
 
 __all__ = ["Checked", "Document", "Problem"]
+
+_LOOSE_NUMBER = re.compile(r"[+-]?([0-9]{1,20}|[0-9]{1,20}\.|[0-9]*\.?[0-9]+[eE][+-]?[0-9]{1,3}|\.[0-9]+)")
+"""Numbers that TOML lacks or takes for another type; what it has (1.5) is left to it."""
 
 NULL_WORDS = ("null", "none")
 """Words that unset a nullable key on the command line and in the form: TOML has no null."""
@@ -89,6 +94,8 @@ class Document:
     def set_text(self, key: str, text: str) -> None:
         """Write what was typed: a TOML value when it is one, else text. `null` or `none` unsets a nullable key.
 
+        Where a number is wanted it may be written as other tools write it: `.5`, `5.`, `1e3` for a whole number.
+
         Raises:
             ConfigError: As `set`.
         """
@@ -96,7 +103,7 @@ class Document:
         if declared is not None and declared.nullable and text.strip() in NULL_WORDS:
             self.unset(key)
         else:
-            self.set(key, _value(text) if _is_unicode(text) else text)
+            self.set(key, _value(text, declared) if _is_unicode(text) else text)
 
     def assign(self, assignment: str) -> None:
         """Apply one `--set KEY=VALUE`.
@@ -147,8 +154,15 @@ def _is_below_a_table(key: str) -> bool:
     return declared is not None and declared.type is dict
 
 
-def _value(text: str) -> Any:
-    """Return a text's TOML value; the text itself when it is none."""
+def _value(text: str, declared: Declared | None) -> Any:
+    """Return a text's TOML value, or the number it is where one is wanted; the text itself when it is neither."""
+    typed = text.strip()
+    if declared is not None and declared.type in (int, float) and _LOOSE_NUMBER.fullmatch(typed):
+        number = float(typed)
+        if declared.type is int and number.is_integer():
+            return int(typed) if typed.lstrip("+-").isdigit() else int(number)
+        if math.isfinite(number) and not typed.lstrip("+-").isdigit():
+            return number
     try:
         held = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):
@@ -174,7 +188,22 @@ def _not_toml(text: str, error: Exception) -> str:
     except (ValueError, RecursionError):
         pass  # its limits are not TOML's: the first error says more
     words = str(error)
+    lines = text.splitlines() or [""]
     if "at end of document" in words:
-        lines = text.splitlines() or [""]
         words = words.replace("at end of document", f"at line {len(lines)}, column {len(lines[-1]) + 1}, the end")
-    return f"not TOML: {visible(words)}"
+    return f"not TOML: {visible(_given_twice(words, lines) or words)}"
+
+
+_TABLE_TWICE = re.compile(r"Cannot (?:declare|mutate immutable namespace) \((.*)\)(?: twice)? \(at line (\d+)")
+_KEY_TWICE = re.compile(r"(?:Cannot overwrite a value|Duplicate inline table key '(.*)') \(at line (\d+)")
+
+
+def _given_twice(words: str, lines: list[str]) -> str | None:
+    """Return what the standard parser says of a table or key that is there twice, in words of a config's reader."""
+    if found := _TABLE_TWICE.match(words):
+        name = ".".join(part.strip().strip("'\"") for part in found[1].split(",") if part.strip())
+        return f"[{name}] is there already, and again at line {found[2]}: put its keys under one heading"
+    if found := _KEY_TWICE.match(words):
+        key = found[1] or lines[int(found[2]) - 1].partition("=")[0].strip()
+        return f"{key} is there already, and again at line {found[2]}: keep one of them"
+    return None

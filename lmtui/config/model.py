@@ -16,6 +16,9 @@ ENGINES = ("turbomind", "pytorch")
 TOKENISING = (*ENGINES, "transformers")
 GUIDING = ("turbomind", "pytorch", "pipeline", "server")
 SAMPLING = ("turbomind", "pytorch", "pipeline", "transformers", "server")
+MOST_REQUESTS = 10_000_000
+MOST_TOKENS = 10_000_000
+"""No run needs more; a slip of the pen would fill the memory."""
 LATER_IMAGES = "image datasets come later; use random, sharegpt or jsonl until then"
 LATER_SWEEPS = "sweeps and searches come later; run the points one by one with --set until then"
 
@@ -44,6 +47,7 @@ class Dataset(Section):
         "Tokens of a prompt; needed for random lengths",
         unit="tokens",
         minimum=1,
+        maximum=MOST_TOKENS,
         flag="--random-input-len",
         example="512",
     )
@@ -53,6 +57,7 @@ class Dataset(Section):
         "Tokens asked for (none: the data's own; needed for random lengths)",
         unit="tokens",
         minimum=1,
+        maximum=MOST_TOKENS,
         flag="--random-output-len, --sharegpt-output-len",
         example="128",
     )
@@ -65,9 +70,16 @@ class Dataset(Section):
         flag="--random-range-ratio",
     )
     prefix_len: int = parameter(
-        0, "Shared prefix", "Tokens that all prompts of a group begin with", unit="tokens", minimum=0
+        0,
+        "Shared prefix",
+        "Tokens that all prompts of a group begin with",
+        unit="tokens",
+        minimum=0,
+        maximum=MOST_TOKENS,
     )
-    prefix_groups: int = parameter(1, "Prefix groups", "How many different shared prefixes there are", minimum=1)
+    prefix_groups: int = parameter(
+        1, "Prefix groups", "How many different shared prefixes there are", minimum=1, maximum=MOST_REQUESTS
+    )
     image_count: int = parameter(1, "Images", "Images of one request", minimum=1, planned=LATER_IMAGES)
     image_width: int = parameter(512, "Image width", "Width of an image", unit="px", minimum=1, planned=LATER_IMAGES)
     image_height: int = parameter(512, "Image height", "Height of an image", unit="px", minimum=1, planned=LATER_IMAGES)
@@ -87,10 +99,17 @@ class Load(Section):
         "How many requests are in flight at once",
         unit="requests",
         minimum=1,
+        maximum=100_000,
         flag="--concurrency",
     )
     num_prompts: int = parameter(
-        1000, "Requests", "How many requests the plan has", unit="requests", minimum=1, flag="--num-prompts"
+        1000,
+        "Requests",
+        "How many requests the plan has",
+        unit="requests",
+        minimum=1,
+        maximum=MOST_REQUESTS,
+        flag="--num-prompts",
     )
     duration_s: float | None = parameter(
         None,
@@ -132,7 +151,12 @@ class Load(Section):
         example="512",
     )
     warmup_requests: int = parameter(
-        1, "Warm-up", "Requests sent before the start and not measured", unit="requests", minimum=0
+        1,
+        "Warm-up",
+        "Requests sent before the start and not measured",
+        unit="requests",
+        minimum=0,
+        maximum=100_000,
     )
     warmup_prompts: Literal["own", "plan"] = parameter(
         "own",
@@ -144,7 +168,11 @@ class Load(Section):
         0.0, "Warm-up pause", "How long the start waits after the warm-up", unit="s", minimum=0
     )
     workers: int | Literal["auto"] = parameter(
-        "auto", "Load workers", "Processes that send the requests (auto: as many as the load needs)", minimum=1
+        "auto",
+        "Load workers",
+        "Processes that send the requests (auto: as many as the load needs)",
+        minimum=1,
+        maximum=1024,
     )
     cluster: str | None = parameter(
         None,

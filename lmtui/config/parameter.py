@@ -54,7 +54,7 @@ class Declaration:
     def limit_broken(self, value: float) -> str:
         """Say which limit a number breaks, as the end of "must be ..."; "" when it keeps them all."""
         if isinstance(value, float) and not (math.isfinite(value) or (self.infinite and not math.isnan(value))):
-            return "a finite number"
+            return "a finite number, or inf" if self.infinite else "a finite number"
         if self.minimum is not None and (value <= self.minimum if self.above else value < self.minimum):
             return f"above {self.minimum:g}" if self.above else f"at least {self.minimum:g}"
         if self.maximum is not None and (value >= self.maximum if self.below else value > self.maximum):

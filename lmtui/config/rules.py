@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterator
 
-from lmtui.config import engine_rules, server_url
+from lmtui.config import engine_rules, headers, server_url
 from lmtui.config.declared import DECLARED, applies, by_key
 from lmtui.config.model import GUIDING, Config
 from lmtui.config.sentences import shown
@@ -14,10 +14,7 @@ from lmtui.config.sentences import shown
 Broken = Iterator[tuple[str, str]]
 Rule = Callable[[Config], Broken]
 
-SECRET_HEADERS = {"authorization", "proxy-authorization", "x-api-key", "api-key", "cookie"}
 SECRET_VARIABLE = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD)$", re.IGNORECASE)
-REFERENCES_ONLY = re.compile(r"([A-Za-z]+ +)?(\$\{[A-Za-z_]\w*\})+")
-HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 VARIABLE_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
@@ -43,8 +40,11 @@ def ignored(config: Config) -> Iterator[str]:
     if config.load.mode == "closed":
         for key in ("load.rate", "load.arrival", "load.ramp_s", "load.max_in_flight"):
             yield from _unused(config, key, 'load.mode = "closed"')
-    elif config.load.arrival != "gamma":
-        yield from _unused(config, "load.burstiness", f'load.arrival = "{config.load.arrival}"')
+    else:
+        if config.load.mode == "open" and math.isinf(config.load.rate):
+            yield "load.rate = inf: all requests are sent at once; give a rate to spread them."
+        if config.load.arrival != "gamma":
+            yield from _unused(config, "load.burstiness", f'load.arrival = "{config.load.arrival}"')
     if config.cancel.when == "tokens_uniform":
         yield from _unused(config, "cancel.value", 'cancel.when = "tokens_uniform"')
 
@@ -76,16 +76,55 @@ def _base_url_is_one(config: Config) -> Broken:
         yield "target.base_url", f"must be {error}"
 
 
-def _headers_hold_no_secret(config: Config) -> Broken:
+def _headers_can_be_sent(config: Config) -> Broken:
     for name, value in config.target.headers.items():
-        if name.lower() in SECRET_HEADERS and not REFERENCES_ONLY.fullmatch(value):
+        if fault := headers.name_fault(name):
+            yield "target.headers", f"{shown(name)} {fault}: take it out"
+        elif headers.names_secret(name) and not headers.REFERENCES_ONLY.fullmatch(value):
             yield (
                 "target.headers",
-                f"must not hold the secret of {shown(name)} itself: name a variable in target.api_key_env, "
-                "or write ${VAR} in its place",
+                f"must not hold the secret of {shown(name)} itself: write ${{VAR}} in its place, for the environment "
+                "variable VAR, or name the variable in target.api_key_env",
             )
-        elif not HEADER_NAME.fullmatch(name) or any(not c.isprintable() for c in value):
-            yield "target.headers", f"must have header names and one-line texts, which {shown(name)} is not"
+        elif not headers.is_sendable(value):
+            yield "target.headers", f"must have one-line texts of printable ASCII, which that of {shown(name)} is not"
+
+
+FIXED_FIELDS = {
+    "model": "target.model",
+    "prompt": "the dataset",
+    "messages": "the dataset",
+    "text": "the dataset",
+    "text_input": "the dataset",
+    "input_ids": "the dataset",
+    "max_tokens": "dataset.output_len",
+    "max_completion_tokens": "dataset.output_len",
+    "max_new_tokens": "dataset.output_len",
+    "stream": "request.stream",
+}
+"""Fields of a request that decide what is measured → what sets them."""
+
+
+def _extra_body_measures_the_plan(config: Config) -> Broken:
+    extra = config.target.extra_body
+    nested = extra.get("sampling_params")
+    inner = {f"sampling_params.{name}": name for name in nested} if isinstance(nested, dict) else {}
+    for path, name in ({name: name for name in extra} | inner).items():
+        if name in FIXED_FIELDS:
+            yield (
+                "target.extra_body",
+                f"must not hold {shown(path)}, for the plan would not be what is measured: "
+                f"take it out and use {FIXED_FIELDS[name]}",
+            )
+            return
+    for name, value in extra.items():
+        is_secret = isinstance(value, str) and headers.field_names_secret(name)
+        if is_secret and not headers.REFERENCES_ONLY.fullmatch(str(value)):
+            yield (
+                "target.extra_body",
+                f"must not hold the secret of {shown(name)} itself, for it is recorded: write ${{VAR}} in its place, "
+                "for the environment variable VAR",
+            )
 
 
 def _environment_is_usable(config: Config) -> Broken:
@@ -168,7 +207,8 @@ def _guiding_is_possible(config: Config) -> Broken:
 RULES: tuple[tuple[tuple[str, ...], Rule], ...] = (
     (("target.model", "target.api"), _model_is_named),
     (("target.base_url", "target.preset"), _base_url_is_one),
-    (("target.headers",), _headers_hold_no_secret),
+    (("target.headers",), _headers_can_be_sent),
+    (("target.extra_body",), _extra_body_measures_the_plan),
     (("target.env",), _environment_is_usable),
     (("target.api_key_env",), _api_key_variable_is_a_name),
     (("dataset.kind", "dataset.path", "dataset.input_len", "dataset.output_len"), _dataset_is_complete),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import io
 import os
+import stat
 import tempfile
 import time
 from collections.abc import Sequence
@@ -17,6 +19,8 @@ from lmtui.config.sentences import shown, visible
 from lmtui.errors import ConfigError
 
 SUFFIX = ".toml"
+LARGEST_BYTES = 10 * 1024 * 1024
+"""A config is a page of text: what is larger is another file."""
 
 
 def names() -> list[str]:
@@ -126,13 +130,21 @@ def _not_found(name: str, known: Sequence[str]) -> str:
     missing = f"{shown(name)}: is neither a saved config nor a preset"
     if not known:
         return f"{missing}; none is saved yet."
-    closest = max(known, key=lambda other: difflib.SequenceMatcher(None, name.lower(), other.lower()).ratio())
-    return f"{missing}; the closest is {closest}. A file needs a / in its path, or the ending .toml."
+    near = difflib.get_close_matches(name.lower(), [other.lower() for other in known], 1)
+    closest = next((other for other in known if near and other.lower() == near[0]), None)
+    where = f"the closest is {closest}" if closest else "`lmtui configs` lists them all"
+    return f"{missing}; {where}. A file needs a / in its path, or the ending .toml."
 
 
 def _read(file: Path) -> Document:
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        if not stat.S_ISREG(mode := file.stat().st_mode) and not stat.S_ISDIR(mode):
+            raise ConfigError(f"{visible(str(file))}: cannot be read: it is no regular file.")
+        with file.open("rb") as stream:
+            data = stream.read(LARGEST_BYTES + 1)
+        if len(data) > LARGEST_BYTES:
+            raise ConfigError(f"{visible(str(file))}: cannot be read: it is over {LARGEST_BYTES >> 20} MiB long.")
+        text = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8-sig").read()
     except UnicodeDecodeError as error:
         raise ConfigError(f"{visible(str(file))}: is not text in UTF-8: byte {error.start} is not.") from error
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
-_FIELD_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_FRAMING = frozenset({"content-length", "transfer-encoding", "connection", "expect", "upgrade", "te", "trailer"})
+from lmtui.config.headers import is_sendable, name_fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +65,9 @@ class Endpoint:
         }
         all_fields.update((name.lower(), value) for name, value in fields.items())
         for name, value in all_fields.items():
-            if not _FIELD_NAME.fullmatch(name) or name in _FRAMING:
-                raise ValueError(f"the header {name!r} cannot be set")
-            if not value.isprintable() or not value.isascii():
+            if fault := name_fault(name):
+                raise ValueError(f"the header {name!r} {fault}")
+            if not is_sendable(value):
                 raise ValueError(f"the value of the header {name!r} is not printable ASCII text")
             lines.append(f"{name}: {value}")
         return "\r\n".join(lines).encode("ascii") + b"\r\n"

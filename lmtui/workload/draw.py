@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmtui.errors import ConfigError, TargetError
-from lmtui.workload import arrivals, cancels, random_lengths, records, sharegpt, tiny_tokenizer, tokenizers
+from lmtui.workload import arrivals, cancels, memory, random_lengths, records, sharegpt, tiny_tokenizer, tokenizers
 from lmtui.workload.conversations import Progress
 from lmtui.workload.cutter import Cutter, Prompt, TokenCutter, WordCutter
 from lmtui.workload.plan import Plan, PlannedRequest
@@ -39,6 +39,7 @@ def draw(config: Config, progress: Progress) -> Plan:
     """
     generators = Generators(config.seed)
     cutter = _cutter(config, progress)
+    memory.check(config, cutter.unit)
     sample = _sample(config, cutter, generators, progress)
     raw = [draft.output_len for draft in sample.drafts]
     cuts = cancels.draw(config.cancel, raw, generators.python)

@@ -109,6 +109,7 @@ def test_a_file_in_the_home_folder_is_found(tmp_path: Path, monkeypatch: pytest.
     ("what", "words"),
     [
         ("quickstrt", '"quickstrt": is neither a saved config nor a preset; the closest is quickstart'),
+        ("nothing-like-it", "is neither a saved config nor a preset; `lmtui configs` lists them all"),
         ("", '"": is neither'),
         ("..", r'"\.\.": is neither'),
         ("./none.toml", r"none\.toml: cannot be read: No such file"),
@@ -122,6 +123,19 @@ def test_a_file_in_the_home_folder_is_found(tmp_path: Path, monkeypatch: pytest.
 def test_what_is_not_there_is_named(what: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         store.find(what)
+
+
+def test_only_a_regular_file_of_a_sane_size_is_read(tmp_path: Path) -> None:
+    os.mkfifo(pipe := tmp_path / "pipe.toml")
+    with pytest.raises(ConfigError, match=r"pipe\.toml: cannot be read: it is no regular file"):
+        store.find(str(pipe))
+    with pytest.raises(ConfigError, match="no regular file"):
+        store.find("/dev/zero")
+    (large := tmp_path / "large.toml").write_bytes(b"#" * (store.LARGEST_BYTES + 1))
+    with pytest.raises(ConfigError, match=r"large\.toml: cannot be read: it is over 10 MiB long"):
+        store.find(str(large))
+    large.write_bytes(b"\xef\xbb\xbfname = 'x'\r\n" + b"#" * 1000)
+    assert store.find(str(large)).get("name") == "x"
 
 
 def test_sets_are_applied_before_anything_is_checked() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from lmtui.config.check import HIDDEN
 from lmtui.config.declared import DECLARED, SECTION_TITLES, Declared, applies, by_key
 from lmtui.config.document import Document
 from lmtui.config.model import Config
@@ -52,9 +53,10 @@ def key(case: object) -> str:
 def test_a_wrong_type_is_refused_with_what_it_must_be(declared: Declared, value: Any) -> None:
     if declared.declaration.choices and value in declared.declaration.choices and type(value) is declared.type:
         pytest.skip("a choice")
+    is_text = isinstance(value, (str, list, dict))
     ((where, message),) = problems_with(declared.key, value)
     assert where == declared.key
-    assert message.startswith(f"{declared.key} = ")
+    assert message.startswith(f"{declared.key}: " if declared.key in HIDDEN and is_text else f"{declared.key} = ")
     assert declared.type_words in message
     if not declared.declaration.choices:
         assert f"such as {declared.example}." in message
@@ -100,6 +102,7 @@ def test_only_the_rate_may_be_infinite_and_nothing_is_nan(declared: Declared, va
     ((where, message),) = problems_with(declared.key, value)
     assert where == declared.key
     assert "must be a finite number" in message or "must be above 0" in message
+    assert ("or inf" in message) == (declared.key == "load.rate" and math.isnan(value))
 
 
 @pytest.mark.parametrize("declared", [d for d in DECLARED if d.nullable and d.type is str], ids=key)

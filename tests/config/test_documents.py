@@ -184,6 +184,12 @@ def test_every_problem_is_found_at_once() -> None:
         ('"load.rate" = 5', "load.rate"),
         ("target.async_ = 1", "target.async"),
         ("nam = 'x'", "name"),
+        ("conc = 5", "load.concurrency"),
+        ("load.conc = 5", "load.concurrency"),
+        ("requests = 5", "load.num_prompts"),
+        ("target.temp = 5", "request.temperature"),
+        ("request_rate = 5", "load.rate"),
+        ("temperature = 5", "request.temperature"),
     ],
 )
 def test_an_unknown_key_names_the_closest(typed: str, meant: str) -> None:
@@ -191,8 +197,70 @@ def test_an_unknown_key_names_the_closest(typed: str, meant: str) -> None:
     assert message.endswith(f"is not a known key; the closest is {meant}.")
 
 
+@pytest.mark.parametrize(
+    ("typed", "where"),
+    [
+        ("load.zzz = 5", "[load] has mode, concurrency, num_prompts, "),
+        ("target.zzz = 5", "the form of `lmtui` shows the "),
+        ("zzz = 5", "there are sections [target], [dataset], "),
+    ],
+)
+def test_an_unknown_key_that_is_like_none_says_where_keys_are(typed: str, where: str) -> None:
+    (message,) = [m for m in messages(typed) if "known key" in m]
+    assert "closest" not in message
+    assert where in message
+
+
+@pytest.mark.parametrize(
+    ("key", "typed", "value"),
+    [
+        ("cancel.rate", ".5", 0.5),
+        ("cancel.rate", "1.", 1.0),
+        ("load.num_prompts", "1e3", 1000),
+        ("load.num_prompts", "+3", 3),
+        ("load.num_prompts", "007", 7),
+        ("load.num_prompts", "5.", 5),
+        ("load.num_prompts", "0x10", 16),
+        ("load.rate", "1e3", 1000.0),
+        ("load.rate", "inf", math.inf),
+        ("load.num_prompts", "2.5", 2.5),
+        ("load.num_prompts", "1e-3", 0.001),
+        ("load.num_prompts", ".", "."),
+        ("load.num_prompts", "e3", "e3"),
+        ("load.num_prompts", "9" * 5000, "9" * 5000),
+        ("load.num_prompts", "٣", "٣"),
+        ("load.workers", "auto", "auto"),
+        ("name", ".5", ".5"),
+    ],
+)
+def test_numbers_are_read_as_people_type_them(key: str, typed: str, value: object) -> None:
+    document = Document.parse(TEXT, "a.toml")
+    document.set_text(key, typed)
+    assert document.get(key) == value
+    assert type(document.get(key)) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[load]\na = 1\n[dataset]\n[load]\n", "[load] is there already, and again at line 4"),
+        ("name = 'x'\nname = 'y'", "name is there already, and again at line 2"),
+        ("load = { rate = 1 }\nload.mode = 'x'", "[load] is there already, and again at line 2"),
+        ("x = { a = 1, a = 2 }", "a is there already, and again at line 1"),
+    ],
+)
+def test_what_is_there_twice_is_named_with_its_line(text: str, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Document.parse(text, "a.toml")
+    assert str(caught.value).startswith(f"a.toml: not TOML: {words}: ")
+    for leaked in ("(", "Cannot", "namespace"):
+        assert leaked not in str(caught.value)
+
+
 def test_an_unknown_section_names_the_closest() -> None:
     assert "[laod]: is not a known section; the closest is [load]." in messages("[laod]\nrate = 5")
+    (message,) = [m for m in messages("[zzz]\nrate = 5") if "known section" in m]
+    assert message.startswith("[zzz]: is not a known section; there are [target], [dataset], ")
 
 
 @pytest.mark.parametrize("text", ["load = 5", "[[load]]\nrate = 5", "load = []", "load = 'x'", "load = 2020-01-01"])
