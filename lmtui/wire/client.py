@@ -21,6 +21,8 @@ from lmtui.wire.tls import TlsLayer
 
 OPENED_AT_ONCE = 64
 """Connections opened at the same time by `prepare`: more could overflow a server's accept queue."""
+STAMP_TRIES, STAMP_WAIT_S = 20, 0.005
+"""How often, and how long apart, bytes are sent on loopback until the kernel stamps them."""
 
 _Address = tuple[socket.AddressFamily, Any]
 
@@ -77,10 +79,7 @@ class Client:
             ConnectError: The name is unknown.
         """
         self._loop = asyncio.get_running_loop()
-        # The kernel begins to stamp packets a little after the first socket asks for it: ask early.
-        self._stamping = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        with contextlib.suppress(OSError):
-            self._stamping.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        self._stamping = await _stamped_socket()
         endpoint = self._endpoint
         if endpoint.unix_path is not None:
             self._addresses = [(socket.AF_UNIX, endpoint.unix_path)]
@@ -258,3 +257,24 @@ class Client:
             self._idle.append(connection)
         elif connection in self._idle:
             self._idle.remove(connection)
+
+
+async def _stamped_socket() -> socket.socket:
+    """Return a connected socket whose option keeps the kernel stamping packets, once it does.
+
+    The kernel begins to stamp a little after the first socket of the machine asks for it, so that the first bytes of a
+    run would have no stamp. Here bytes go round on loopback until one has. Where the kernel gives none at all, the
+    reads of the run count themselves as stamped by the user.
+    """
+    with socket.create_server(("127.0.0.1", 0), backlog=1) as listener:
+        receiver = socket.create_connection(listener.getsockname())
+        sender, _ = listener.accept()
+    with sender, contextlib.suppress(OSError):
+        receiver.settimeout(STAMP_TRIES * STAMP_WAIT_S)
+        receiver.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        for _ in range(STAMP_TRIES):
+            sender.send(b"?")
+            if receiver.recvmsg(1, 64)[1]:
+                break
+            await asyncio.sleep(STAMP_WAIT_S)
+    return receiver
