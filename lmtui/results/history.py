@@ -52,7 +52,7 @@ def load(path: Path) -> History:
     except FileNotFoundError:
         return History((), [], ())
     except OSError as error:
-        raise LmtuiError(f"{path}: the history cannot be read: {error.strerror}. Make it readable") from error
+        raise _unreadable(path, error) from error
     records = scan(data.decode("utf-8-sig", errors="replace"))
     if not records:
         return History((), [], ())
@@ -120,17 +120,27 @@ def import_csv(path: Path, history: Path, report: Callable[[str], None] | None =
     return append_new(history, read_script_csv(path, report).rows)
 
 
+def _unreadable(path: Path, error: OSError) -> LmtuiError:
+    return LmtuiError(f"{path}: the history cannot be read: {error.strerror}. Move it away, or make it readable")
+
+
 def _is_ours(header: Sequence[str]) -> bool:
     return set(columns.IDENTITY) <= set(header)
 
 
 def _header(path: Path) -> list[str] | None:
-    """Return the columns of a file with something in it; None when it is not ours."""
-    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file:
-        try:
+    """Return the columns of a file with something in it; None when it is not ours.
+
+    Raises:
+        LmtuiError: It cannot be read.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file:
             header = next((cells for cells in csv.reader(file, strict=True) if cells), None)
-        except csv.Error:
-            return None
+    except csv.Error:
+        return None
+    except OSError as error:
+        raise _unreadable(path, error) from error
     return header if header is not None and _is_ours(header) else None
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import msgspec
+
+from lmtui.errors import LmtuiError
 from lmtui.metrics.result import Result
 from lmtui.metrics.summary import summarise
 from lmtui.results import history
@@ -13,32 +16,58 @@ from lmtui.runner.rundir import RunDirectory, Status
 def conclude(run: RunDirectory, status: Status, phase: str) -> Result:
     """Summarise what a run recorded, unless that was done before, and see to it that the history has its row.
 
+    A history that does not take the row is told by a note of the result: what was measured is kept all the same.
+
     Args:
         run: The run.
         status: Its last status: what answered, notes, environment.
         phase: How it ended.
 
     Raises:
-        LmtuiError: Its config cannot be read, or the row cannot be written.
+        LmtuiError: Its config cannot be read, or its folder takes nothing.
         OSError: The summary cannot be written.
     """
     with locked(run.summary_path):
         result = run.result()
         if result is None:
-            found = recorded.read(run.path, status.counts.planned)
-            result = summarise(
-                run.config(),
-                found.sessions,
-                found.samples,
-                found.errors,
-                run_id=run.run_id,
-                phase=phase,
-                started_at=status.started_at,
-                target=status.target,
-                notes=status.notes,
-                environment=status.environment,
-                simulated=status.simulated,
-            )
+            result = figures(run, status, phase)
             run.write_result(result)
-        history.append_once(run.history_path, result)
+        try:
+            history.append_once(run.history_path, result)
+        except LmtuiError as error:
+            if str(error) not in result.notes:
+                result = msgspec.structs.replace(result, notes=(*result.notes, str(error)))
+                run.write_result(result)
         return result
+
+
+def rebuilt(run: RunDirectory, status: Status) -> Result:
+    """Return the result of a run that ended and has no readable summary, and keep it where its folder takes it.
+
+    Raises:
+        LmtuiError: Its config cannot be read.
+    """
+    note = "No readable summary was there: the figures were computed again from the tick log."
+    status = msgspec.structs.replace(status, notes=(*status.notes, note))
+    try:
+        return conclude(run, status, status.phase)
+    except (LmtuiError, OSError):  # a folder that takes nothing can be read all the same
+        return figures(run, status, status.phase)
+
+
+def figures(run: RunDirectory, status: Status, phase: str) -> Result:
+    """Return the result of what a run recorded; nothing is written. See `conclude`."""
+    found = recorded.read(run.path, status.counts.planned)
+    return summarise(
+        run.config(),
+        found.sessions,
+        found.samples,
+        found.errors,
+        run_id=run.run_id,
+        phase=phase,
+        started_at=status.started_at,
+        target=status.target,
+        notes=status.notes,
+        environment=status.environment,
+        simulated=status.simulated,
+    )

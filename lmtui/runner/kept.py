@@ -9,18 +9,21 @@ from lmtui.results import history
 from lmtui.results.compare import Subject, subject
 from lmtui.results.rows import Row
 from lmtui.runner import recorded, runs
+from lmtui.runner.conclude import rebuilt
 from lmtui.runner.recorded import Recorded
 from lmtui.runner.rundir import RunDirectory
 
 
 def result(run: RunDirectory) -> Result:
-    """Return the result of a run; one whose process is gone is summarised first.
+    """Return the result of a run; one whose process is gone, or whose summary is, is summarised first.
 
     Raises:
         RunNotFoundError: It has none yet, or never will.
     """
     status = runs.current(run)
     found = run.result()
+    if found is None and status.is_final and run.has_ticks:
+        found = rebuilt(run, status)
     if found is None:
         raise RunNotFoundError(
             f"{run.run_id} has no result yet: it is {status.phase} {status.message}".rstrip()
@@ -31,7 +34,7 @@ def result(run: RunDirectory) -> Result:
 
 def record(run: RunDirectory) -> Recorded | None:
     """Return what a run's tick logs hold; None when it has none: they were removed, or it never came to send."""
-    return recorded.read(run.path) if any(run.path.glob("ticks-*.bin")) else None
+    return recorded.read(run.path) if run.has_ticks else None
 
 
 def to_compare(name: str) -> Subject:

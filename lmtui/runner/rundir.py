@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import calendar
+import contextlib
 import os
 import re
 import secrets
@@ -26,6 +28,8 @@ FINAL_PHASES = ("done", "stopped", "failed", "lost")
 SILENT_S = 30.0
 """A run of another host is lost when its heartbeat is older than this."""
 SLUG_CHARS = 40
+STAMP, STAMP_CHARS = "%Y%m%dT%H%M%SZ", 16
+"""How a run_id begins: when the run was made, UTC."""
 
 
 class Counts(msgspec.Struct, frozen=True):
@@ -113,7 +117,7 @@ class RunDirectory:
     @classmethod
     def create(cls, config: Config) -> RunDirectory:
         """Make the folder (mode 0700) of a new run under the runs folder, with the config it will run."""
-        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+        stamp = time.strftime(STAMP, time.gmtime())
         path = paths.runs() / f"{stamp}-{slug(config.name)}-{secrets.token_hex(3)}"
         path.mkdir(mode=0o700)
         run = cls(path)
@@ -124,6 +128,34 @@ class RunDirectory:
     def run_id(self) -> str:
         """The run's id: the folder's name."""
         return self.path.name
+
+    @property
+    def begun_s(self) -> float:
+        """When the run was made, Unix seconds: as its id says, else as its files do (0.0: neither)."""
+        with contextlib.suppress(ValueError):
+            return float(calendar.timegm(time.strptime(self.run_id[:STAMP_CHARS], STAMP)))
+        return self.made_ns / 1e9
+
+    @property
+    def made_ns(self) -> int:
+        """When its config was written, as the file system says; 0 when it has none."""
+        for path in (self.config_path, self.path):
+            with contextlib.suppress(OSError):
+                return path.stat().st_mtime_ns
+        return 0
+
+    @property
+    def is_run(self) -> bool:
+        """Whether the folder is a run's: it has a config, a status or a summary (that this user may see)."""
+        try:
+            return any(path.is_file() for path in (self.config_path, self.status_path, self.summary_path))
+        except PermissionError:
+            return False
+
+    @property
+    def has_ticks(self) -> bool:
+        """Whether it has a tick log."""
+        return any(self.path.glob("ticks-*.bin"))
 
     @property
     def config_path(self) -> Path:
@@ -221,5 +253,5 @@ def write_whole(path: Path, data: bytes) -> None:
 def _read(path: Path, kind: type[_T]) -> _T | None:
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
-    except (FileNotFoundError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError):  # missing, damaged, of another version, or not for this user
         return None

@@ -6,14 +6,19 @@ import contextlib
 import os
 import signal
 import time
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from lmtui import paths
 from lmtui.errors import TARGET, LmtuiError, RunNotFoundError
+from lmtui.metrics.sessions import Outcome
 from lmtui.runner import machine, reaper
-from lmtui.runner.rundir import RunDirectory, Status
+from lmtui.runner.rundir import FINAL_PHASES, Counts, RunDirectory, Status
 from lmtui.targets import engine_log
+
+if TYPE_CHECKING:
+    from lmtui.metrics.result import Result
 
 START_S = 60.0
 """A directory without a status is a start that failed when it is older than this."""
@@ -21,9 +26,9 @@ MOST_NAMED = 5
 
 
 def all_runs() -> list[RunDirectory]:
-    """Return every run directory, newest first."""
-    found = [RunDirectory(path) for path in paths.runs().iterdir() if path.is_dir() and not path.name.startswith(".")]
-    return sorted(found, key=lambda run: (run.run_id[:16], _made_ns(run)), reverse=True)
+    """Return every run directory, newest first; other folders are none of them."""
+    found = [RunDirectory(path) for path in paths.runs().iterdir() if not path.name.startswith(".")]
+    return sorted((run for run in found if run.is_run), key=lambda run: (run.begun_s, run.made_ns), reverse=True)
 
 
 def find(name: str) -> RunDirectory:
@@ -101,11 +106,12 @@ def settle(run: RunDirectory) -> Status:
         result = conclude(run, status, "lost")
         if result.phase != "lost":  # it died after its own summary
             phase, message = result.phase, status.message
-    except LmtuiError as error:
+    except (LmtuiError, OSError) as error:
         message = f"the run process is gone, and what it wrote cannot be summarised: {error}"
     code = TARGET if phase == "lost" and cause else status.exit_code
     status = msgspec.structs.replace(status, phase=phase, message=message, exit_code=code)
-    run.write_status(status)
+    with contextlib.suppress(OSError):  # a disk that takes nothing: whoever looks next settles it again
+        run.write_status(status)
     return status
 
 
@@ -121,24 +127,57 @@ def _send(status: Status, number: signal.Signals) -> None:
 
 
 def _without_status(run: RunDirectory) -> Status:
-    made_ns = _made_ns(run)
-    is_young = time.time() - made_ns / 1e9 < START_S
+    """Return what can be said of a run whose status is missing, damaged or of another version."""
+    result = run.result()
+    if result is not None:
+        return _of_result(run, result)
+    is_young = abs(time.time() - run.begun_s) < START_S
+    phase, message = "failed", "the run process never started"
+    if is_young:
+        phase, message = "queued", ""
+    elif run.has_ticks:
+        phase, message = "lost", "its status is missing or damaged; what it wrote is kept"
     return Status(
         run_id=run.run_id,
         name=run.run_id,
-        phase="queued" if is_young else "failed",
+        phase=phase,
         pid=0,
         pid_started=None,
         host=machine.host(),
         boot_id=machine.boot_id(),
-        heartbeat=made_ns / 1e9,
-        started_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(made_ns / 1e9)),
-        message="" if is_young else "the run process never started",
+        heartbeat=run.begun_s,
+        started_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(run.begun_s)),
+        message=message,
     )
 
 
-def _made_ns(run: RunDirectory) -> int:
-    for path in (run.config_path, run.path):
-        with contextlib.suppress(OSError):
-            return path.stat().st_mtime_ns
-    return 0
+def _of_result(run: RunDirectory, result: Result) -> Status:
+    outcomes = {outcome: result.outcomes.get(outcome.label, 0) for outcome in Outcome}
+    planned = sum(outcomes.values())
+    done = planned - outcomes[Outcome.DROPPED]
+    return Status(
+        run_id=run.run_id,
+        name=result.name,
+        phase=result.phase if result.phase in FINAL_PHASES else "lost",
+        pid=0,
+        pid_started=None,
+        host="",
+        boot_id="",
+        heartbeat=run.begun_s,
+        started_at=result.started_at,
+        message="its status is missing or damaged; the summary is kept",
+        counts=Counts(
+            planned=planned,
+            sent=done - outcomes[Outcome.CONNECT_ERROR],
+            done=done,
+            ok=outcomes[Outcome.OK],
+            failed=sum(count for outcome, count in outcomes.items() if outcome.is_failure),
+            cancelled=outcomes[Outcome.CANCELLED],
+        ),
+        target_kind=str(result.target.get("kind") or ""),
+        target_model=result.target.get("model"),
+        target=result.target,
+        environment=result.environment,
+        simulated=result.simulated,
+        notes=result.notes,
+    )

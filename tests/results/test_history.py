@@ -242,7 +242,7 @@ def test_a_folder_in_its_place_is_said(path: Path) -> None:
     path.mkdir()
     with pytest.raises(LmtuiError, match="cannot be read"):
         history.read(path)
-    with pytest.raises(LmtuiError, match="could not be written"):
+    with pytest.raises(LmtuiError, match="cannot be read"):
         history.append(path, result())
 
 

@@ -13,8 +13,8 @@ from lmtui.errors import TargetError
 from lmtui.metrics.sessions import UNKNOWN, Outcome
 from lmtui.runner.load import GIVE_UP_S, Control, EndedBy
 from lmtui.runner.share import split, whole
-from lmtui.workload.draw import draw
 from lmtui.targets.base import Session
+from lmtui.workload.draw import draw
 from lmtui.workload.plan import Plan, PlannedRequest, cycled
 from tests.runner.harness import MS, Script, config, outcomes, requests, run_load, share
 

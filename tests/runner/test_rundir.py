@@ -13,7 +13,7 @@ import pytest
 from lmtui import paths
 from lmtui.errors import RunNotFoundError
 from lmtui.runner import machine, runs
-from lmtui.runner.rundir import RunDirectory, slug, write_whole
+from lmtui.runner.rundir import Counts, RunDirectory, slug, write_whole
 from tests.runner.harness import config, status
 
 
@@ -107,8 +107,64 @@ def test_a_status_of_another_version_is_no_crash() -> None:
     run.status_path.write_text('{"phase": 7}')
     assert (run.status(), run.phase()) == (None, "queued")
     assert runs.current(run).phase == "queued"
-    os.utime(run.config_path, (1, 1))
-    assert runs.current(run).phase == "failed"
+    old = RunDirectory(run.path.rename(run.path.with_name("20200101T000000Z-old-abcdef")))
+    found = runs.current(old)
+    assert (found.phase, found.message) == ("failed", "the run process never started")
+    assert found.started_at == "2020-01-01T00:00:00Z"
+    old.ticks_path(0).write_bytes(b"")
+    assert runs.current(old).phase == "lost"
+
+
+def test_a_folder_that_is_no_run_is_not_listed() -> None:
+    run = RunDirectory.create(config())
+    (paths.runs() / "zz notes").mkdir()
+    (paths.runs() / "99990101T000000Z-empty-abcdef").mkdir()
+    (paths.runs() / "99990101T000000Z-log-abcdef").mkdir()
+    (paths.runs() / "99990101T000000Z-log-abcdef" / "engine.log").write_text("")
+    assert [found.run_id for found in runs.all_runs()] == [run.run_id]
+    assert runs.find("last").run_id == run.run_id
+
+
+def test_runs_are_ordered_by_the_time_of_their_ids() -> None:
+    new, old = RunDirectory.create(config()), RunDirectory.create(config())
+    os.utime(new.config_path, (5, 5))
+    old = RunDirectory(old.path.rename(old.path.with_name("20200101T000000Z-old-abcdef")))
+    named = RunDirectory(paths.runs() / "zz by hand")
+    named.path.mkdir()
+    named.config_path.write_text("")
+    os.utime(named.config_path, (5, 5))
+    assert [run.run_id for run in runs.all_runs()] == [new.run_id, old.run_id, named.run_id]
+
+
+def test_a_summary_tells_of_a_run_whose_status_is_gone() -> None:
+    run = RunDirectory.create(config())
+    run.write_status(status(run, pid_started=1, counts=Counts(planned=3)))
+    runs.settle(run)
+    run.status_path.unlink()
+    found = runs.current(run)
+    assert (found.phase, found.is_final, found.counts) == ("lost", True, Counts(planned=3))
+    result = run.result()
+    assert result is not None
+    run.write_result(msgspec.structs.replace(result, phase="done", outcomes={"ok": 2, "dropped": 1, "http_error": 4}))
+    found = runs.current(run)
+    assert (found.phase, found.name, found.target_kind) == ("done", "test run", result.target.get("kind") or "")
+    assert found.counts == Counts(planned=7, sent=6, done=6, ok=2, failed=4)
+
+
+def test_a_lost_run_on_a_disk_that_takes_nothing_is_lost_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = RunDirectory.create(config())
+    run.write_status(status(run, pid_started=1))
+
+    def full(path: Path, data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("lmtui.runner.rundir.write_whole", full)
+    found = runs.current(run)
+    assert found.phase == "lost"
+    assert "No space left on device" in found.message
+    kept = run.status()
+    assert kept is not None
+    assert kept.phase == "running"
 
 
 def test_finding() -> None:
