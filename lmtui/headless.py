@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from lmtui.errors import BUG, VERDICT, LmtuiError, TargetError
 
 if TYPE_CHECKING:
+    from lmtui.config.model import Config
     from lmtui.metrics.result import Result
     from lmtui.runner.rundir import RunDirectory, Status
 
@@ -31,19 +32,50 @@ def need_terminal() -> None:
 
 def run(what: str, sets: Sequence[str], *, as_json: bool, quiet: bool, detach: bool, strict: bool) -> int:
     """Run a config in its own process and follow it to its end; return the run's exit code."""
-    from lmtui.config import store
+    from lmtui.config import guiding, store
     from lmtui.runner import spawn
 
     config, notes = store.resolve(what, sets)
     if not quiet:
         for note in notes:
             print(f"note: {note}", file=sys.stderr)
+    if (both := guiding.pair(config)) is not None:
+        if detach:
+            raise LmtuiError("--detach does one run, and guided.baseline = true asks for two: set it to false")
+        return _both(both, notes, as_json=as_json, quiet=quiet, strict=strict)
     directory = spawn.start(config, notes)
     if detach:
         print(directory.path.name)
         return 0
     status = follow(directory, quiet=quiet)
     return report(directory, status, as_json=as_json, quiet=quiet, strict=strict)
+
+
+def _both(configs: tuple[Config, Config], notes: Sequence[str], *, as_json: bool, quiet: bool, strict: bool) -> int:
+    """Do the unguided and the guided run, print both results (as JSON: one a line), and what guiding costs."""
+    import shutil
+
+    from lmtui.metrics.guided_cost import guided_cost
+    from lmtui.output import takes_signs
+    from lmtui.results.compare import compare
+    from lmtui.results.compare_text import compare_text
+    from lmtui.runner import kept, spawn
+
+    results = []
+    for config, words in zip(configs, ("without", "with"), strict=True):
+        if not quiet:
+            print(f"the run {words} guided decoding", file=sys.stderr)
+        directory = spawn.start(config, notes)
+        code = report(directory, follow(directory, quiet=quiet), as_json=as_json, quiet=quiet, strict=strict)
+        if code:
+            return code
+        results.append(kept.result(directory))
+    if not as_json:
+        compared = compare([kept.to_compare(result.run_id) for result in results])
+        width = shutil.get_terminal_size((80, 24)).columns
+        print(f"\n{compare_text(compared, width, ascii_only=not takes_signs())}")
+        print(f"\n{guided_cost(*results)}")
+    return 0
 
 
 def follow(directory: RunDirectory, *, quiet: bool) -> Status:

@@ -189,11 +189,6 @@ def _guiding_is_possible(config: Config) -> Broken:
     guided, target = config.guided, config.target
     if guided.response_format == "none" or target.kind not in GUIDING:
         return
-    if guided.baseline:
-        yield (
-            "guided.baseline",
-            "is not built yet for a single run: set it to false, or let `lmtui benchmark-guided` do both runs",
-        )
     if target.kind != "server":
         return
     if target.api not in ("completions", "chat"):

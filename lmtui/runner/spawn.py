@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lmtui.errors import LmtuiError
+from lmtui.errors import ConfigError, LmtuiError
 from lmtui.runner import interpreter, machine
 from lmtui.runner.rundir import RunDirectory, Status
 from lmtui.targets.engine_environment import variables
@@ -32,9 +32,17 @@ def start(config: Config, notes: Sequence[str] = ()) -> RunDirectory:
         notes: Sentences about what was done on the user's behalf so far; the result keeps them.
 
     Raises:
-        ConfigError: `target.python` cannot run lmtui: what is missing there is named.
+        ConfigError: It asks for two runs (`guided.baseline`), or `target.python` cannot run lmtui; what is missing
+            there is named.
         LmtuiError: The process ended at once; the text has the end of its log.
     """
+    from lmtui.config.guiding import pair
+
+    if pair(config) is not None:
+        raise ConfigError(
+            "guided.baseline = true asks for two runs of the same plan: `lmtui run` does both and compares them; "
+            "set it to false for the guided one alone."
+        )
     python = machine.python()
     path: dict[str, str] = {}
     if config.target.python is not None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from lmtui.config.model import Config
+if TYPE_CHECKING:
+    from lmtui.config.model import Config
 
 TURBOMIND_LEVELS = {"CRITICAL": "FATAL"}
 """LMDeploy's names of log levels → TurboMind's, where they differ."""

@@ -194,10 +194,6 @@ def test_what_fits_together_is_a_config(values: dict[str, Any]) -> None:
         ({"sweep__over": {"load.rate": [1, 2]}}, 'sweep.over = {"load.rate": [1, 2]}: is not built yet: '),
         ({"sweep__repeat": 3}, "sweep.repeat = 3: is not built yet: "),
         ({"sweep__search": "max_rate"}, 'sweep.search = "max_rate": is not built yet: '),
-        (
-            {**PYTORCH, "guided__response_format": "json_object"},
-            "guided.baseline = true: is not built yet for a single",
-        ),
         ({"dataset__kind": "image"}, 'use one of "sharegpt", "random", "jsonl", "trace" until then'),
         ({"dataset__image_count": 2}, "dataset.image_count = 2: is not built yet: image datasets come later"),
         ({"load__cluster": "ray://h"}, 'load.cluster = "ray://h": is not built yet: '),

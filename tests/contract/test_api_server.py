@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -14,10 +15,11 @@ from typing import Any
 import httpx
 import pytest
 
+from lmtui.cli import main
 from lmtui.config.model import Config
-from lmtui.errors import NO_RESULT
+from lmtui.errors import NO_RESULT, ConfigError
 from lmtui.metrics.result import Result
-from lmtui.runner import spawn
+from lmtui.runner import runs, spawn
 from lmtui.runner.rundir import Status
 from tests.contract.api_server import FAILS, TOO_LARGE
 
@@ -122,6 +124,26 @@ def test_the_server_takes_each_response_format(server: str, wanted: str) -> None
         )
     )
     assert (status.exit_code, result.outcomes["ok"]) == (0, 8), (status.message, result.errors)
+
+
+def test_a_guided_run_and_its_baseline_are_done_and_compared(
+    server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = config(server, target={"api": "chat"}, guided={"response_format": "json_object"}, load={"num_prompts": 40})
+    with pytest.raises(ConfigError, match="asks for two runs of the same plan: `lmtui run` does both"):
+        spawn.start(made)
+    file = tmp_path / "guided.toml"
+    file.write_text(made.to_toml())
+    assert main(["run", str(file), "--quiet"]) == 0
+    newest, oldest = (run.result() for run in runs.all_runs())
+    assert newest is not None
+    assert oldest is not None
+    assert [found.config["guided"]["response_format"] for found in (oldest, newest)] == ["none", "json_object"]
+    assert newest.outcomes["ok"] == oldest.outcomes["ok"] == 40
+    out = capsys.readouterr().out
+    cost = out[out.index("What guided decoding costs per token") :]
+    assert re.search(r"TPOT mean +[0-9.]+ ms without, [0-9.]+ ms with \([+-][0-9.]+%\)", cost)
+    assert re.search(r"ITL mean +[0-9.]+ ms without", cost)
 
 
 def test_cuts_close_the_connection_and_the_server_goes_on(server: str) -> None:
