@@ -104,7 +104,10 @@ class ServerTarget:
                 self._plan = await self._prepare(client, fields, extra, tls, progress)
         except ConnectError as error:
             await self.close()
-            raise TargetError(f"{error}. Correct target.base_url.") from error
+            raise TargetError(f"{self._secrets.mask(str(error))}. Correct target.base_url.") from error
+        except TargetError as error:
+            await self.close()
+            raise TargetError(self._secrets.mask(str(error))) from error
         except BaseException:
             await self.close()
             raise
@@ -159,9 +162,7 @@ class ServerTarget:
             served = await inquiry.served(answer) if path == LISTS_MODELS else Served()
         model = target.model or next(iter(served.models), None)
         if model is None and api in ("completions", "chat"):
-            raise TargetError(
-                f"{self._endpoint.url(path)} lists no model (HTTP {answer.status_code}): set target.model to its name."
-            )
+            raise TargetError(inquiry.no_model(path, answer))
         bodies, notes, counts = BodyMaker(self._config, model, extra), tuple[str, ...](), False
         if target.preflight:
             self._use(bodies)
@@ -176,13 +177,9 @@ class ServerTarget:
     def _fields(self) -> dict[str, str]:
         """Return the header fields of every request, with the API key when there is one."""
         target = self._config.target
-        fields: dict[str, str] = {
-            name.lower(): value for name, value in self._secrets.expand(target.headers, "target.headers").items()
-        }
-        key = os.environ.get(target.api_key_env, "") if target.api_key_env else ""
-        if key:
-            self._secrets.add(key)
-            fields.setdefault("authorization", f"Bearer {key}")
+        fields = {name.lower(): self._secrets.header(value) for name, value in target.headers.items()}
+        if "authorization" not in fields and (key := self._secrets.api_key(target.api_key_env)):
+            fields["authorization"] = f"Bearer {key}"
         return fields
 
     def _context(self) -> ssl.SSLContext | None:
@@ -190,9 +187,16 @@ class ServerTarget:
         if not self._endpoint.is_tls:
             return None
         try:
-            return context(target.ca, target.insecure)
+            return context(target.ca and os.path.expanduser(target.ca), target.insecure)
+        except ssl.SSLError as error:
+            raise TargetError(
+                f"target.ca = {target.ca!r} holds no certificate: set it to a PEM file of the authority that signed "
+                "the server's certificate."
+            ) from error
         except OSError as error:
-            raise TargetError(f"target.ca = {target.ca!r} cannot be used: {error.strerror or error}.") from error
+            raise TargetError(
+                f"target.ca = {target.ca!r} cannot be read: {error.strerror or error}. Set it to a file that exists."
+            ) from error
 
     def _use(self, bodies: BodyMaker) -> None:
         """Make every following request with these bodies."""
@@ -224,7 +228,7 @@ class ServerTarget:
         if self._template is None or self._bodies is None:
             raise RuntimeError("the target is not open")
         payload_bytes = written if written is not None else self._payload(request)
-        return replace(self._template, payload=payload_bytes, max_tokens=self._bodies.asked_tokens(request))
+        return replace(self._template, payload=payload_bytes, max_tokens=request.output_len)
 
 
 def _raise_open_files() -> None:

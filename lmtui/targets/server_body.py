@@ -36,9 +36,6 @@ OPTIONAL: Mapping[str, str] = {
 }
 """Fields that a run can do without, in the order in which they are tried → how a result names them."""
 
-LENGTHS = ("max_completion_tokens", "max_tokens", "max_new_tokens")
-"""Names of the field that says how many tokens may be made."""
-
 TRT_NO_END_ID = 1048576
 """An end token that no vocabulary has: how TensorRT-LLM is told to ignore the real one."""
 
@@ -88,13 +85,6 @@ class BodyMaker:
         if self.api == "trt" and "end_id" in sent:
             names.add("ignore_eos")
         return tuple(name for name in OPTIONAL if name in names and name not in self._extra)
-
-    def asked_tokens(self, request: PlannedRequest) -> int:
-        """Return how many tokens the body asks for; `target.extra_body` may say otherwise than the plan."""
-        nested = self._extra.get("sampling_params")
-        told = {**self._extra, **(nested if isinstance(nested, Mapping) else {})}
-        asked = [told[name] for name in LENGTHS if type(told.get(name)) is int]
-        return asked[0] if asked else request.output_len
 
     @property
     def streams(self) -> bool:

@@ -16,6 +16,8 @@ from lmtui.wire.request import Endpoint
 from lmtui.workload.plan import PlannedRequest
 
 PROBE = PlannedRequest(index=0, prompt="Hello, how are you today?", output_len=2)
+LONGER_PROBE = PlannedRequest(index=0, prompt=PROBE.prompt, output_len=16)
+"""For servers that keep the first tokens to themselves: half a character, or the mark that reasoning begins."""
 REFUSED = (400, 422)
 
 
@@ -123,18 +125,18 @@ class Preflighter:
                     break
             if not accepted:
                 break
-        if current.outcome not in (Outcome.OK, Outcome.SHORT, Outcome.NO_TOKEN):
+        if current.outcome is Outcome.NO_TOKEN:
+            current = await self._try(bodies, LONGER_PROBE)
+        if current.outcome not in (Outcome.OK, Outcome.SHORT):
             raise TargetError(self._explain(current, bodies, models))
         notes += tuple(f"The server rejects {name}: it is left out{_effect(name)}." for name in bodies.dropped)
         if current.outcome is Outcome.SHORT:
             notes += ("The server stopped before the asked length in the preflight, although ignore_eos was asked.",)
-        if current.outcome is Outcome.NO_TOKEN:
-            notes += ("The preflight request ended without any output.",)
         return Preflight(bodies, notes, current.token_source)
 
-    async def _try(self, bodies: BodyMaker) -> _Try:
+    async def _try(self, bodies: BodyMaker, request: PlannedRequest = PROBE) -> _Try:
         session = ProbeSession()
-        exchange = await self._client.perform(self._ask(bodies, PROBE), session)
+        exchange = await self._client.perform(self._ask(bodies, request), session)
         status = exchange.http.status if exchange is not None else None
         return _Try(session.outcome, status, session.error, session.token_source)
 
@@ -151,7 +153,13 @@ class Preflighter:
         if failed.outcome is Outcome.TIMEOUT:
             return "The server accepts requests but does not answer: look at its log, or raise the limit."
         if failed.outcome is Outcome.PROTOCOL_ERROR:
-            return f'Check that target.api = "{target.api}" is what this server speaks, and that it streams.'
+            streaming = ", and that it streams" if bodies.streams else ""
+            return f'Check that target.api = "{target.api}" is what this server speaks{streaming}.'
+        if failed.outcome is Outcome.NO_TOKEN:
+            return (
+                f'Check that target.api = "{target.api}" is what this server speaks; if its first '
+                f"{LONGER_PROBE.output_len} tokens may well be empty, set target.preflight to false."
+            )
         if status in (401, 403):
             variable = target.api_key_env or "that target.api_key_env names"
             return f"Set the environment variable {variable} to a key that this server accepts."

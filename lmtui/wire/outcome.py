@@ -91,7 +91,9 @@ def judge(
         # A chunk may hold several tokens: their number proves nothing.
         output_tokens, source, least = (chunks, TokenSource.CHUNKS, 0.0) if chunks else (UNKNOWN, TokenSource.NONE, 0.0)
     outcome, error = _outcome(response, cut_as)
-    is_short = 0 <= output_tokens < least or "stop" in answer.finish.values()
+    # A server that is told to go on may still say "stop" of the last token: a count that can be trusted says more.
+    is_whole = source in (TokenSource.USAGE, TokenSource.TEXT) and output_tokens >= max_tokens * answer.n
+    is_short = not is_whole and (0 <= output_tokens < least or "stop" in answer.finish.values())
     if outcome is Outcome.OK and ignores_eos and is_short:
         outcome = Outcome.SHORT
     return Verdict(outcome, error, output_tokens, source)

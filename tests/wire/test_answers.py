@@ -167,6 +167,9 @@ def test_short_needs_a_count_that_can_be_trusted() -> None:
     assert stream(text("a"), usage(16), ignores_eos=True).outcome is Outcome.OK
     assert stream(text("a"), usage(15)).outcome is Outcome.OK
     assert stream(text("a", "stop"), ignores_eos=True).outcome is Outcome.SHORT
+    assert stream(text("a", "stop"), usage(16), ignores_eos=True).outcome is Outcome.OK
+    assert stream(text("a", "stop"), usage(15), ignores_eos=True).outcome is Outcome.SHORT
+    assert stream(*[text("a")] * 20, text("a", "stop"), ignores_eos=True).outcome is Outcome.SHORT
     assert stream(text("a", "length"), ignores_eos=True).outcome is Outcome.OK
 
 
