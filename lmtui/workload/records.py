@@ -12,6 +12,7 @@ with the same text.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -88,12 +89,14 @@ def sample_jsonl(
         ConfigError: A completion's length is needed, and there is no tokenizer to count it.
     """
     drafts: list[Draft] = []
+    overruled = 0
     for number, raw in _lines(path):
         line = _decode(path, number, raw, _Line)
         prompt, messages = _given(line, path, number, cutter, prefixes, len(drafts))
         if prompt is None:
             raise _fault(path, number, "it has neither 'prompt' nor 'messages'")
         drafts.append(Draft(prompt, _asked(line, None, output_len, path, number, cutter), messages))
+        overruled += _own_length(line, None) not in (None, drafts[-1].output_len)
         if len(drafts) == count:
             break
         if len(drafts) % _TELL_EVERY == 0:
@@ -103,7 +106,7 @@ def sample_jsonl(
             f"The dataset '{path}' has {len(drafts)} requests, and load.num_prompts asks for {count}: "
             + (f"set load.num_prompts to {len(drafts)} or less." if drafts else "check dataset.path.")
         )
-    return Sample(drafts, {}, _notes(drafts))
+    return Sample(drafts, {}, _notes(drafts, output_len, overruled))
 
 
 def sample_trace(path: Path, count: int, output_len: int | None, cutter: Cutter, progress: Progress) -> Sample:
@@ -122,7 +125,7 @@ def sample_trace(path: Path, count: int, output_len: int | None, cutter: Cutter,
     """
     drafts: list[Draft] = []
     times: list[_Stamp] = []
-    next_place = 0
+    next_place = overruled = 0
     for number, raw in _lines(path):
         line = _decode(path, number, raw, _TraceLine)
         prompt, messages = _given(line, path, number, cutter, [], len(drafts))
@@ -133,6 +136,7 @@ def sample_trace(path: Path, count: int, output_len: int | None, cutter: Cutter,
             prompt = cutter.blocks(places, HASH_BLOCK, line.input_length)
             next_place = max(next_place, max(places) + 1)
         drafts.append(Draft(prompt, _asked(line, line.output_length, output_len, path, number, cutter), messages))
+        overruled += _own_length(line, line.output_length) not in (None, drafts[-1].output_len)
         times.append(_stamp(line, path, number))
         if len(drafts) == count:
             break
@@ -140,7 +144,7 @@ def sample_trace(path: Path, count: int, output_len: int | None, cutter: Cutter,
             progress(f"reading the trace: {len(drafts)} of at most {count}", len(drafts) / count)
     if not drafts:
         raise DatasetError(f"The trace '{path}' has no request: check dataset.path.")
-    notes = list(_notes(drafts))
+    notes = list(_notes(drafts, output_len, overruled))
     if len(drafts) < count:
         notes.append(f"the trace has {len(drafts)} requests, fewer than load.num_prompts = {count}: all are sent")
     if next_place:
@@ -213,9 +217,9 @@ def _text(turn: _Turn, path: Path, number: int) -> str:
 
 def _asked(line: _Line, recorded: int | None, fixed: int | None, path: Path, number: int, cutter: Cutter) -> int:
     """Return the tokens to ask for: the config's, else the line's, else those of its completion."""
-    for length in (fixed, recorded, line.output_len, line.output_tokens, line.max_tokens):
-        if length is not None:
-            return length
+    length = fixed if fixed is not None else _own_length(line, recorded)
+    if length is not None:
+        return length
     if line.completion is None:
         raise _fault(
             path, number, "it does not say how many tokens to ask for ('output_len'); or set dataset.output_len"
@@ -228,10 +232,21 @@ def _asked(line: _Line, recorded: int | None, fixed: int | None, path: Path, num
     return cutter.size(line.completion)
 
 
-def _notes(drafts: list[Draft]) -> tuple[str, ...]:
+def _own_length(line: _Line, recorded: int | None) -> int | None:
+    """Return the tokens that a line itself says to ask for; None when it says none, or only by its completion."""
+    return next((n for n in (recorded, line.output_len, line.output_tokens, line.max_tokens) if n is not None), None)
+
+
+def _notes(drafts: list[Draft], output_len: int | None, overruled: int) -> tuple[str, ...]:
+    notes = []
+    if overruled:
+        notes.append(
+            f"dataset.output_len = {output_len} is asked for in place of the output length that {overruled} of "
+            f"{len(drafts)} lines have; leave it out (null) to ask for theirs"
+        )
     if any(draft.messages for draft in drafts):
-        return ("chats are sent as their turns by the chat api, and as their joined text by everything else",)
-    return ()
+        notes.append("chats are sent as their turns by the chat api, and as their joined text by everything else")
+    return tuple(notes)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -256,8 +271,44 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 def _decode(path: Path, number: int, raw: bytes, shape: type[_Shape]) -> _Shape:
     try:
         return msgspec.json.decode(raw, type=shape)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise _fault(path, number, str(error) or "it is nested too deeply") from None
+    except msgspec.ValidationError as error:
+        raise _fault(path, number, _mismatch(str(error))) from None
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise _fault(path, number, f"it is not JSON ({str(error).removeprefix('JSON is malformed: ')})") from None
+    except RecursionError:
+        raise _fault(path, number, "it is nested too deeply") from None
+
+
+_MISMATCH = re.compile(
+    r"Expected `(?P<wanted>.+?)`(?: (?P<limit>[<>]=? \S+))?(?:, got `(?P<got>.+?)`)?(?: - at `\$\.?(?P<place>.*)`)?"
+)
+_MISSING = re.compile(r"Object missing required field `(?P<name>.+?)`(?: - at `\$\.?(?P<place>.*)`)?")
+_TYPES = {
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "an object",
+    "null": "null",
+}
+
+
+def _mismatch(words: str) -> str:
+    """Return what the JSON reader found wrong with a line's fields, in words of a file's writer."""
+    if found := _MISSING.fullmatch(words):
+        return f"{_place(found['place'])} has no '{found['name']}'"
+    if not (found := _MISMATCH.fullmatch(words)):
+        return words[:1].lower() + words[1:]
+    wanted = " or ".join(_TYPES.get(name, name) for name in found["wanted"].split(" | ") if name != "null")
+    if limit := found["limit"]:
+        wanted += f" of at {'least' if limit.startswith('>') else 'most'} {limit.lstrip('<>= ')}"
+    got = f", and it is {_TYPES.get(found['got'], found['got'])}" if found["got"] else ""
+    return f"{_place(found['place'])} must be {wanted}{got}"
+
+
+def _place(path: str | None) -> str:
+    return f"'{path}'" if path else "it"
 
 
 def _fault(path: Path, number: int, what: str) -> DatasetError:

@@ -67,6 +67,19 @@ def test_prompts_and_chats_are_used_in_their_order(draw_lines: Draw) -> None:
 def test_a_fixed_output_length_wins(draw_lines: Draw) -> None:
     plan = draw_lines("jsonl", [{"prompt": "a", "output_len": 7}, {"prompt": "b"}], {"dataset.output_len": 30})
     assert [request.output_len for request in plan.requests] == [30, 30]
+    note = "dataset.output_len = 30 is asked for in place of the output length that 1 of 2 lines have"
+    assert any(told.startswith(note) for told in plan.notes)
+    plan = draw_lines("jsonl", [{"prompt": "a", "output_len": 30}, {"prompt": "b"}], {"dataset.output_len": 30})
+    assert not any("in place of" in told for told in plan.notes)
+
+
+def test_a_fixed_output_length_is_noted_with_a_trace(draw_lines: Draw) -> None:
+    lines = [{"timestamp": 0, "input_length": 4, "output_length": 3}] * 2
+    plan = draw_lines("trace", lines, {"load.mode": "trace", "dataset.output_len": 30})
+    assert [request.output_len for request in plan.requests] == [30, 30]
+    assert any("the output length that 2 of 2 lines have" in told for told in plan.notes)
+    plan = draw_lines("trace", lines, {"load.mode": "trace"})
+    assert not any("in place of" in told for told in plan.notes)
 
 
 def test_prefixes_precede_prompts(draw_lines: Draw) -> None:
@@ -86,17 +99,19 @@ def test_prefixes_precede_prompts(draw_lines: Draw) -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ('{"prompt": ', "truncated"),
-        ("[1, 2]", "Expected `object`, got `array`"),
-        ({"prompt": 5, "output_len": 3}, r"Expected `str \| null`, got `int` - at `\$.prompt`"),
-        ({"prompt": "a", "output_len": -1}, ">= 0"),
-        ({"prompt": "a", "output_len": 2.5}, "Expected `int"),
+        ('{"prompt": ', r"it is not JSON \(Input data was truncated\)"),
+        ('{"prompt": x}', r"it is not JSON \(.*byte 11"),
+        ("[1, 2]", "it must be an object, and it is a list"),
+        ({"prompt": 5, "output_len": 3}, r"'prompt' must be text, and it is a whole number\.$"),
+        ({"prompt": "a", "output_len": -1}, "'output_len' must be a whole number of at least 0"),
+        ({"prompt": "a", "output_len": 1 << 40}, "'output_len' must be a whole number of at most 16777216"),
+        ({"prompt": "a", "output_len": 2.5}, "'output_len' must be a whole number, and it is a number"),
         ({"prompt": "a"}, "does not say how many tokens to ask for"),
         ({"output_len": 3}, "neither 'prompt' nor 'messages'"),
         ({"prompt": " ", "output_len": 3}, "'prompt' is empty"),
         ({"messages": [], "output_len": 3}, "'messages' is empty"),
         ({"messages": [{"role": "user", "content": ""}], "output_len": 3}, "'messages' has no text"),
-        ({"messages": [{"role": "user"}], "output_len": 3}, "missing required field `content`"),
+        ({"messages": [{"role": "user"}], "output_len": 3}, r"'messages\[0\]' has no 'content'"),
         ({"messages": [{"role": "u", "content": [{"type": "image_url"}]}], "output_len": 3}, "type 'image_url'"),
     ],
 )
@@ -178,7 +193,10 @@ def test_a_trace_can_run_at_another_pace(draw_lines: Draw) -> None:
         ({"input_length": 3, "output_length": 3}, "no 'timestamp'"),
         ({"timestamp": -1, "input_length": 3, "output_length": 3}, "'timestamp' is -1"),
         ({"timestamp": 1, "output_length": 3}, "no 'input_length'"),
-        ({"timestamp": 1, "input_length": 0, "output_length": 3}, ">= 1"),
+        (
+            {"timestamp": 1, "input_length": 0, "output_length": 3},
+            "'input_length' must be a whole number of at least 1",
+        ),
         ({"timestamp": 1, "input_length": 3}, "does not say how many tokens"),
         ('{"timestamp": 1e999, "prompt": "a", "output_len": 3}', "out of range"),
     ],
