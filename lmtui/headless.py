@@ -5,12 +5,12 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lmtui.errors import BUG, VERDICT, LmtuiError, TargetError
+from lmtui.output import print_json
 
 if TYPE_CHECKING:
     from lmtui.config.model import Config
@@ -33,7 +33,6 @@ def need_terminal() -> None:
 def run(what: str, sets: Sequence[str], *, as_json: bool, quiet: bool, detach: bool, strict: bool) -> int:
     """Run a config in its own process and follow it to its end; return the run's exit code."""
     from lmtui.config import guiding, store
-    from lmtui.runner import spawn
 
     config, notes = store.resolve(what, sets)
     if not quiet:
@@ -43,11 +42,10 @@ def run(what: str, sets: Sequence[str], *, as_json: bool, quiet: bool, detach: b
         if detach:
             raise LmtuiError("--detach does one run, and guided.baseline = true asks for two: set it to false")
         return _both(both, notes, as_json=as_json, quiet=quiet, strict=strict)
-    directory = spawn.start(config, notes)
     if detach:
-        print(directory.path.name)
+        print(start(config, notes).path.name)
         return 0
-    status = follow(directory, quiet=quiet)
+    directory, status = perform(config, notes, quiet=quiet)
     return report(directory, status, as_json=as_json, quiet=quiet, strict=strict)
 
 
@@ -59,14 +57,14 @@ def _both(configs: tuple[Config, Config], notes: Sequence[str], *, as_json: bool
     from lmtui.output import takes_signs
     from lmtui.results.compare import compare
     from lmtui.results.compare_text import compare_text
-    from lmtui.runner import kept, spawn
+    from lmtui.runner import kept
 
     results = []
     for config, words in zip(configs, ("without", "with"), strict=True):
         if not quiet:
             print(f"the run {words} guided decoding", file=sys.stderr)
-        directory = spawn.start(config, notes)
-        code = report(directory, follow(directory, quiet=quiet), as_json=as_json, quiet=quiet, strict=strict)
+        directory, status = perform(config, notes, quiet=quiet)
+        code = report(directory, status, as_json=as_json, quiet=quiet, strict=strict)
         if code:
             return code
         results.append(kept.result(directory))
@@ -80,55 +78,95 @@ def _both(configs: tuple[Config, Config], notes: Sequence[str], *, as_json: bool
 
 def follow(directory: RunDirectory, *, quiet: bool) -> Status:
     """Wait until a run has ended, with progress on stderr; the first INT or TERM stops it, the second aborts it."""
+    with Interrupts() as interrupts:
+        return _until_end(directory, interrupts, quiet=quiet)
+
+
+def perform(config: Config, notes: Sequence[str], *, quiet: bool) -> tuple[RunDirectory, Status]:
+    """Start a run and follow it to its end; an INT or TERM that comes before it has started is passed on then."""
+    from lmtui.runner import spawn
+
+    with Interrupts() as interrupts:
+        directory = spawn.start(config, notes)
+        return directory, _until_end(directory, interrupts, quiet=quiet)
+
+
+def start(config: Config, notes: Sequence[str]) -> RunDirectory:
+    """Start a run that goes on by itself.
+
+    Raises:
+        KeyboardInterrupt: An INT or TERM came meanwhile; the run was told to stop.
+    """
+    from lmtui.runner import spawn
+
+    with Interrupts() as interrupts:
+        directory = spawn.start(config, notes)
+        if interrupts.pass_on(directory):
+            raise KeyboardInterrupt
+        return directory
+
+
+def _until_end(directory: RunDirectory, interrupts: Interrupts, *, quiet: bool) -> Status:
     from lmtui.runner import runs
 
     progress = Progress(quiet=quiet)
-    with _signals(directory):
-        while True:
-            status = runs.current(directory)
-            progress.show(status)
-            if status.is_final:
-                progress.clear()
-                return status
-            time.sleep(POLL_S)
-
-
-@contextmanager
-def _signals(directory: RunDirectory) -> Iterator[None]:
-    from lmtui.runner import runs
-
-    received = 0
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        nonlocal received
-        received += 1
-        runs.stop(directory, abort=received > 1)
-        if received == 1:
+    while True:
+        if interrupts.pass_on(directory):
             print("\nstopping: requests in flight may finish; once more aborts them", file=sys.stderr)
+        status = runs.current(directory)
+        progress.show(status)
+        if status.is_final:
+            progress.clear()
+            return status
+        time.sleep(POLL_S)
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
+
+class Interrupts:
+    """Hears INT and TERM while it is entered, from before a run exists: the first stops it, the second aborts it."""
+
+    def __init__(self) -> None:
+        self._heard = self._told = 0
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Interrupts:
+        self._before = {number: signal.signal(number, self._hear) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
             signal.signal(number, handler)
+
+    def pass_on(self, directory: RunDirectory) -> bool:
+        """Tell the run what was heard since the last time; return whether it hears of it for the first time."""
+        from lmtui.runner import runs
+
+        heard, told = self._heard, self._told
+        self._told = heard
+        if heard > told:
+            runs.stop(directory, abort=heard > 1)
+        return heard > told == 0
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        self._heard += 1
 
 
 def report(directory: RunDirectory, status: Status, *, as_json: bool, quiet: bool, strict: bool) -> int:
     """Print the result of a finished run on stdout, and what went wrong on stderr."""
-    import msgspec
-
     from lmtui.metrics.table import result_table
 
     result: Result | None = directory.result()
     if result is None:
         raise TargetError(f"{directory.path.name}: {status.message or status.phase}. Its log: {directory.log_path}")
-    print(msgspec.json.encode(result).decode() if as_json else result_table(result))
-    if status.phase != "done":
-        print(f"lmtui: {status.phase}: {status.message}", file=sys.stderr)
+    code = BUG if status.exit_code is None else status.exit_code
+    if as_json:
+        print_json(result)
+    else:
+        print(result_table(result), flush=True)
+    if code or status.phase != "done":
+        words = (status.phase * (status.phase != "done"), status.message)
+        print(f"lmtui: {': '.join(filter(None, words))}", file=sys.stderr)
     if not quiet:
         print(f"kept as {result.run_id} · `lmtui show last` · log: {directory.log_path}", file=sys.stderr)
-    code = BUG if status.exit_code is None else status.exit_code
     if strict and code == 0 and result.client.grade != "good":
         print(f"lmtui: --strict: the grade is {result.client.grade}, not good", file=sys.stderr)
         return VERDICT
@@ -184,8 +222,6 @@ def plan(what: str, sets: Sequence[str], *, as_json: bool) -> int:
     """Draw a plan and print it; nothing is sent."""
     import shutil
 
-    import msgspec
-
     from lmtui.config import store
     from lmtui.workload.draw import draw
     from lmtui.workload.show import plan_object, plan_text
@@ -204,7 +240,7 @@ def plan(what: str, sets: Sequence[str], *, as_json: bool) -> int:
     if terminal:
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
     if as_json:
-        print(msgspec.json.encode(plan_object(drawn)).decode())
+        print_json(plan_object(drawn))
     else:
         print(plan_text(drawn, shutil.get_terminal_size().columns))
     return 0
@@ -218,6 +254,10 @@ def stop(run_name: str, *, abort: bool) -> int:
     status = runs.current(directory)
     if status.is_final:
         raise LmtuiError(f"{directory.path.name} is {status.phase}: there is nothing to stop")
+    if not status.pid:
+        raise LmtuiError(f"{directory.path.name} has no process yet that could be stopped; try again in a moment")
+    if status.is_told_to_stop and not abort:
+        print(f"{directory.path.name} is stopping already; --abort cuts what is in flight", file=sys.stderr)
     runs.stop(directory, abort=abort)
     status = follow(directory, quiet=False)
     print(f"{directory.path.name} {status.phase}")

@@ -129,13 +129,11 @@ workers = 1
 
 def measure(port: int, streams: int) -> Step:
     """Run one step through the whole product, and set it beside what the server says."""
-    from lmtui.headless import follow
-    from lmtui.runner import spawn
+    from lmtui.headless import perform
 
     config = step_config(port, streams).check().config
     assert config is not None
-    directory = spawn.start(config)
-    status = follow(directory, quiet=True)
+    directory, status = perform(config, (), quiet=True)
     result = directory.result()
     if result is None or not result.metrics.completed:
         raise LmtuiError(f"the step with {streams} streams gave no result: {status.message}")

@@ -27,6 +27,7 @@ def conclude(run: RunDirectory, status: Status, phase: str) -> Result:
         LmtuiError: Its config cannot be read, or its folder takes nothing.
         OSError: The summary cannot be written.
     """
+    run.free_reserve()
     with locked(run.summary_path):
         result = run.result()
         if result is None:

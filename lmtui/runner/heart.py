@@ -21,11 +21,13 @@ class Heart:
 
     Attributes:
         counts: Gives the counts of the moment.
+        is_told_to_stop: Gives whether a stop came.
         problem: Gives a sentence that is shown instead of the message while there is one ("": none).
     """
 
     def __init__(self, run: RunDirectory, status: Status) -> None:
         self.counts: Callable[[], Counts] = Counts
+        self.is_told_to_stop: Callable[[], bool] = bool
         self.problem: Callable[[], str] = str
         self._run = run
         self._status = status
@@ -36,8 +38,12 @@ class Heart:
         self._thread = threading.Thread(target=self._beat, name="heart", daemon=True)
 
     def start(self) -> None:
-        """Write the first status, and go on."""
-        self._write()
+        """Write the first status, and go on.
+
+        Raises:
+            OSError: The disk takes nothing: nobody could see this run.
+        """
+        self._run.write_status(self.status)
         self._thread.start()
 
     @property
@@ -50,6 +56,10 @@ class Heart:
         """Change fields of the status; it is written at once, by the heart's thread."""
         with self._lock:
             self._status = msgspec.structs.replace(self._status, **fields)
+        self._news.put(None)
+
+    def nudge(self) -> None:
+        """Write the status now. A signal handler may call this."""
         self._news.put(None)
 
     def within(self, seconds: float, otherwise: Callable[[], None]) -> None:
@@ -92,7 +102,9 @@ class Heart:
 
     def _write(self) -> None:
         with self._lock:
-            status = msgspec.structs.replace(self._status, heartbeat=time.time(), counts=self.counts())
+            status = msgspec.structs.replace(
+                self._status, heartbeat=time.time(), counts=self.counts(), is_told_to_stop=self.is_told_to_stop()
+            )
             if problem := self.problem():
                 status = msgspec.structs.replace(status, message=problem)
         try:

@@ -18,12 +18,12 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, cast
 
-from lmtui.errors import INTERRUPTED
+from lmtui.errors import INTERRUPTED, USAGE
 from lmtui.runner import machine, reaper
 from lmtui.runner.heart import Heart
 from lmtui.runner.loading import LoadingLog
 from lmtui.runner.loops import new_loop
-from lmtui.runner.rundir import Counts, RunDirectory, Status
+from lmtui.runner.rundir import Counts, RunDirectory, Status, takes_nothing
 from lmtui.runner.verdict import Stopped, Verdict, of_error, of_load, of_result
 
 if TYPE_CHECKING:
@@ -69,12 +69,19 @@ class RunProcess:
                 notes=tuple(notes),
             ),
         )
+        self._heart.is_told_to_stop = lambda: self._stops > 0
 
     def main(self) -> int:
         """Do the run and return the exit code."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._on_signal)
-        self._heart.start()
+        try:
+            self._heart.start()
+        except OSError as error:
+            print(takes_nothing(self._run.path, error), file=sys.stderr)
+            return USAGE
+        with contextlib.suppress(OSError):  # it starts without: there is little room, and it may be enough
+            self._run.reserve()
         try:
             verdict = self._perform()
         except BaseException as error:  # also an engine's SystemExit, or a cancel that nobody here asked for
@@ -224,6 +231,7 @@ class RunProcess:
         if self._is_over:
             return
         self._stops += 1
+        self._heart.nudge()
         loop, control = self._loop, self._control
         if loop is not None and control is not None:
             loop.call_soon_threadsafe(control.stop if self._stops == 1 else control.abort)

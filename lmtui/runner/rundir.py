@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from lmtui import paths
+from lmtui.errors import LmtuiError
 from lmtui.runner import machine
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ LIVE_PHASES = ("queued", "loading", "warming", "running", "draining")
 FINAL_PHASES = ("done", "stopped", "failed", "lost")
 SILENT_S = 30.0
 """A run of another host is lost when its heartbeat is older than this."""
+RESERVE_BYTES = 256 * 1024
+"""More than the files that end a run take: a summary has up to 50 causes of 4,096 characters."""
 SLUG_CHARS = 40
 STAMP, STAMP_CHARS = "%Y%m%dT%H%M%SZ", 16
 """How a run_id begins: when the run was made, UTC."""
@@ -61,6 +64,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
         target, environment: What answered and on what machine, as the result tells it, as far as it is known.
         simulated: Whether no real engine or server answers.
         notes: Sentences about what was done on the user's behalf, as far as they are known.
+        is_told_to_stop: Whether a stop reached it; it ends as soon as it can.
         exit_code: Of the run process; None while it lives and when it was lost.
     """
 
@@ -82,6 +86,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     environment: dict[str, Any] = {}
     simulated: bool = False
     notes: tuple[str, ...] = ()
+    is_told_to_stop: bool = False
     exit_code: int | None = None
 
     @property
@@ -116,12 +121,21 @@ class RunDirectory:
 
     @classmethod
     def create(cls, config: Config) -> RunDirectory:
-        """Make the folder (mode 0700) of a new run under the runs folder, with the config it will run."""
+        """Make the folder (mode 0700) of a new run under the runs folder, with the config it will run.
+
+        Raises:
+            LmtuiError: The disk takes nothing.
+        """
         stamp = time.strftime(STAMP, time.gmtime())
         path = paths.runs() / f"{stamp}-{slug(config.name)}-{secrets.token_hex(3)}"
-        path.mkdir(mode=0o700)
         run = cls(path)
-        write_whole(run.config_path, config.to_toml().encode())
+        try:
+            path.mkdir(mode=0o700)
+            write_whole(run.config_path, config.to_toml().encode())
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                path.rmdir()
+            raise takes_nothing(path, error) from error
         return run
 
     @property
@@ -182,6 +196,10 @@ class RunDirectory:
         """The history that gains this run's row."""
         return paths.history()
 
+    @property
+    def _reserve_path(self) -> Path:
+        return self.path / ".reserve"
+
     def ticks_path(self, worker: int) -> Path:
         """Return the tick log of a load worker."""
         return self.path / f"ticks-{worker}.bin"
@@ -193,6 +211,19 @@ class RunDirectory:
     def write_status(self, status: Status) -> None:
         """Replace the status. Raises OSError when the disk takes nothing; the old one stays then."""
         write_whole(self.status_path, msgspec.json.encode(status))
+
+    def reserve(self) -> None:
+        """Hold room for the summary, the row and the last status, for when the disk is full by then.
+
+        Raises:
+            OSError: There is no room any more.
+        """
+        self._reserve_path.write_bytes(os.urandom(RESERVE_BYTES))  # zeros take no room on a disk that compresses
+
+    def free_reserve(self) -> None:
+        """Give that room back: the end is written now."""
+        with contextlib.suppress(OSError):
+            self._reserve_path.unlink(missing_ok=True)
 
     def phase(self) -> str:
         """Return the phase as it is: `lost` when the process is gone without a final one, `queued` before any."""
@@ -237,6 +268,14 @@ def slug(name: str) -> str:
     """Return a name as a part of a folder's name: ASCII letters, digits, `-`; "run" when nothing is left."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:SLUG_CHARS].strip("-") or "run"
+
+
+def takes_nothing(path: Path, error: OSError) -> LmtuiError:
+    """Return what to say of a place where a run's files cannot be written."""
+    return LmtuiError(
+        f"{path}: cannot be written: {error.strerror}. Make room (or make it writable), or set LMTUI_HOME to another "
+        "folder"
+    )
 
 
 def write_whole(path: Path, data: bytes) -> None:

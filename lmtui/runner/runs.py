@@ -63,7 +63,7 @@ def current(run: RunDirectory) -> Status:
 def stop(run: RunDirectory, abort: bool = False) -> None:
     """Ask a run to stop: send nothing more, drain, summarise. `abort`: cut what is in flight at once.
 
-    Nothing happens to a run that has ended.
+    Nothing happens to a run that has ended, nor to one that is stopping already unless it is to abort.
 
     Raises:
         LmtuiError: It runs on another machine.
@@ -73,6 +73,8 @@ def stop(run: RunDirectory, abort: bool = False) -> None:
         return
     if not status.is_here:
         raise LmtuiError(f"{run.run_id} runs on host {status.host}: stop it there with `lmtui stop {run.run_id}`")
+    if status.is_told_to_stop and not abort:
+        return
     # One signal stops and a second one aborts; two of one kind could arrive as one.
     for number in (signal.SIGTERM, signal.SIGINT)[: 2 if abort else 1]:
         _send(status, number)

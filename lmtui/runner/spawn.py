@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from lmtui.errors import ConfigError, LmtuiError
 from lmtui.runner import interpreter, machine
-from lmtui.runner.rundir import RunDirectory, Status
+from lmtui.runner.rundir import RunDirectory, Status, takes_nothing
 from lmtui.targets.engine_environment import variables
 
 if TYPE_CHECKING:
@@ -71,7 +71,10 @@ def _wait_for_status(run: RunDirectory, process: subprocess.Popen[bytes], config
         if process.poll() is not None or time.monotonic() > deadline:
             tail = run.log_tail().strip() or "nothing was printed"
             message = f"the run process did not start (exit code {process.returncode})"
-            _mark_failed(run, process.pid, config, message)
+            try:
+                _mark_failed(run, process.pid, config, message)
+            except OSError as error:
+                raise takes_nothing(run.path, error) from error
             raise LmtuiError(f"{message}; the end of {run.log_path}:\n{tail}")
         time.sleep(POLL_S)
     # Whoever started the run may live long after it: without this its process would stay as a zombie.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import traceback
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -40,7 +41,8 @@ def of_error(error: BaseException, log: Path) -> Verdict:
         return Verdict("stopped", "stopped before the first request", INTERRUPTED)
     if isinstance(error, LmtuiError):
         return Verdict("failed", str(error), error.exit_code)
-    traceback.print_exception(error)
+    with contextlib.suppress(OSError):  # a full disk must not take the verdict too
+        traceback.print_exception(error)
     return Verdict("failed", f"a bug: {type(error).__name__}: {error}; traceback in {log}", BUG)
 
 
@@ -51,7 +53,7 @@ def of_load(control: Control, last_error: str, config: Config, log: Path) -> Ver
     if control.error is not None:
         return of_error(control.error, log)
     if control.ended_by is EndedBy.STOP:
-        return Verdict("stopped", "aborted" if control.is_aborting else "stopped", INTERRUPTED)
+        return Verdict("stopped", "aborted" if control.is_aborting else "", INTERRUPTED)
     if control.ended_by is EndedBy.ERRORS:
         limit = config.limits.max_errors
         return Verdict(

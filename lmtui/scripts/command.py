@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from importlib import metadata
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from lmtui.scripts import points as pointing
 from lmtui.scripts.points import Point
 
 if TYPE_CHECKING:
+    from lmtui.config.model import Config
     from lmtui.runner.rundir import RunDirectory, Status
     from lmtui.scripts.report import Report
 
@@ -35,15 +37,12 @@ def run(options: argparse.Namespace) -> int:
         from lmtui.headless import need_terminal
 
         need_terminal()
-    from lmtui.runner import spawn
-
     code = 0
     done: list[tuple[Point, Report]] = []
     for point, config, own in ready:
         if point.label and not _is_quiet(options):
             _say(f"--- {point.label}")
-        directory = spawn.start(config, (*notes, *own))
-        status = _follow(options, directory)
+        directory, status = _perform(options, config, (*notes, *own))
         made, one = _conclude(options, point, directory, status)
         done.append((point, made))
         code = code or one
@@ -111,14 +110,17 @@ def _show_plans(options: argparse.Namespace, points: list[Point]) -> int:
     return 0
 
 
-def _follow(options: argparse.Namespace, directory: RunDirectory) -> Status:
-    if options.tui:
-        from lmtui.tui.app import run as application
+def _perform(options: argparse.Namespace, config: Config, notes: Sequence[str]) -> tuple[RunDirectory, Status]:
+    """Do one run to its end, in the application when that was asked for."""
+    from lmtui import headless
 
-        application(attach=directory.run_id)
-    from lmtui.headless import follow
+    if not options.tui:
+        return headless.perform(config, notes, quiet=_is_quiet(options))
+    from lmtui.tui.app import run as application
 
-    return follow(directory, quiet=_is_quiet(options))
+    directory = headless.start(config, notes)
+    application(attach=directory.run_id)
+    return directory, headless.follow(directory, quiet=_is_quiet(options))
 
 
 def _is_quiet(options: argparse.Namespace) -> bool:

@@ -7,10 +7,16 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from lmtui.runner import runs
+from lmtui.runner.rundir import RunDirectory
+from tests.runner.harness import config
 
 pytestmark = pytest.mark.slow
 
@@ -141,6 +147,63 @@ def test_interrupting_a_followed_run_keeps_it_with_130(home: Path) -> None:
         process.stderr.read()
     assert process.returncode == 130
     assert result["phase"] == "stopped"
+
+
+@pytest.mark.parametrize("detach", [[], ["--detach"]])
+def test_interrupting_a_run_while_it_starts_stops_it_with_130(home: Path, detach: list[str]) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "lmtui", "run", "simulated", *LONG, "--quiet", *detach],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        while not list(home.glob("runs/*/config.toml")):  # its process is about to start, and has no status yet
+            assert process.poll() is None
+            time.sleep(0.001)
+        process.send_signal(signal.SIGINT)
+        out, error = process.communicate(timeout=60)
+    assert process.returncode == 130, error
+    (run,) = runs.all_runs()
+    give_up_at = time.monotonic() + 60
+    while not runs.current(run).is_final:
+        assert time.monotonic() < give_up_at
+        time.sleep(0.01)
+    assert runs.current(run).phase == "stopped"
+    if not detach:
+        assert run.run_id in out, "what there is is printed"
+        assert "lmtui: stopped" in error
+
+
+def test_a_stop_without_abort_never_aborts(home: Path) -> None:
+    slow = ["--set", "target.step_ms=300", "--set", "load.concurrency=4"]
+    run_id = lmtui("run", "simulated", *LONG, *slow, "--detach").stdout.strip()
+    with ThreadPoolExecutor(2) as pool:
+        stops = list(pool.map(lambda _: lmtui("stop", run_id), range(2)))
+    assert [stop.returncode for stop in stops] == [0, 0]
+    assert json.loads(lmtui("show", run_id, "--json").stdout)["outcomes"]["aborted"] == 0
+
+
+def test_a_run_that_did_not_start_cannot_be_stopped(home: Path) -> None:
+    run = RunDirectory.create(config())
+    done = lmtui("stop", "last")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{run.run_id} has no process yet" in done.stderr
+
+
+def test_a_run_without_an_ok_request_says_why_also_when_quiet(home: Path) -> None:
+    broken = ["--set", "target.kv_tokens=20", "--set", "load.num_prompts=8"]
+    done = lmtui("run", "simulated", *broken, "--quiet", "--json")
+    assert done.returncode == 4
+    assert done.stderr.startswith("lmtui: no request was ok: ")
+    assert done.stderr.count("\n") == 1
+    assert json.loads(done.stdout)["phase"] == "done"
+
+
+def test_stopped_is_one_word(home: Path) -> None:
+    lmtui("run", "simulated", *LONG, "--detach")
+    done = lmtui("stop", "last")
+    assert "stopped stopped" not in done.stderr + done.stdout
+    assert "stopped: stopped" not in done.stderr + done.stdout
 
 
 def test_a_reader_that_leaves_early_is_no_error(home: Path) -> None:

@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from lmtui import paths
-from lmtui.errors import BUG, INTERRUPTED, NO_RESULT, TARGET, LmtuiError
+from lmtui.errors import BUG, INTERRUPTED, NO_RESULT, TARGET, USAGE, LmtuiError
 from lmtui.results import history
 from lmtui.runner import machine, runs, spawn
 from lmtui.runner.rundir import RunDirectory, Status
@@ -160,13 +160,23 @@ def test_abort_cuts() -> None:
     planned_is_the_sum(run)
 
 
-def test_a_second_stop_aborts() -> None:
-    slow = {**REAL, "step_ms": 500.0}
+def test_a_second_stop_changes_nothing_and_a_second_signal_aborts() -> None:
+    slow = {**REAL, "step_ms": 300.0}
     run = spawn.start(config(target=slow, load=ENDLESS))
-    wait(run, lambda status: status.phase == "running" and status.counts.in_flight == 4)
+    pid = wait(run, lambda status: status.phase == "running" and status.counts.in_flight == 4).pid
     runs.stop(run)
-    wait(run, lambda status: status.phase == "draining")
+    assert not wait(run, lambda status: status.phase == "draining").is_final
+    wait(run, lambda status: status.is_told_to_stop)
     runs.stop(run)
+    runs.stop(run)
+    status = wait_end(run)
+    assert (status.phase, status.message, status.counts.ok) == ("stopped", "", 4)
+
+    run = spawn.start(config(target=slow, load=ENDLESS))
+    pid = wait(run, lambda status: status.phase == "running" and status.counts.in_flight == 4).pid
+    os.kill(pid, signal.SIGTERM)
+    wait(run, lambda status: status.is_told_to_stop)
+    os.kill(pid, signal.SIGTERM)
     assert wait_end(run).message == "aborted"
 
 
@@ -293,6 +303,50 @@ def test_a_disk_that_takes_nothing_more_does_not_end_the_run(
     assert any("batches of the tick log are lost" in note for note in result.notes)
     assert 0 < result.outcomes["ok"] < 400
     assert sum(result.outcomes.values()) == 400
+
+
+def full_writes(number: str) -> str:
+    """Return code whose `write_whole` fails from its n-th call on, and until the reserve is given up."""
+    return f"""
+import sys
+from lmtui.runner import process, rundir
+real, calls = rundir.write_whole, []
+def full(path, data):
+    calls.append(path)
+    if len(calls) >= {number} and (path.parent / ".reserve").exists():
+        raise OSError(28, "No space left on device")
+    real(path, data)
+rundir.write_whole = full
+sys.exit(process.main())
+"""
+
+
+def test_a_run_ends_whole_on_a_full_disk_since_it_kept_room(started: list[subprocess.Popen[bytes]]) -> None:
+    run = RunDirectory.create(config(target=REAL, load={"num_prompts": 40, "concurrency": 16}))
+    with run.log_path.open("wb") as log:
+        started.append(
+            subprocess.Popen([sys.executable, "-c", full_writes("2"), str(run.path)], stdout=log, stderr=log)
+        )
+    started[-1].wait(60)
+    status = run.status()
+    assert status is not None
+    assert (status.phase, status.counts.ok) == ("done", 40)
+    assert run.result() is not None
+    assert rows(run) == ["done"]
+    assert not (run.path / ".reserve").exists()
+
+
+def test_a_run_whose_first_status_cannot_be_written_ends_at_once_with_a_sentence(
+    started: list[subprocess.Popen[bytes]],
+) -> None:
+    run = RunDirectory.create(config(target=REAL))
+    (run.path / ".reserve").write_bytes(b"")
+    done = subprocess.run(
+        [sys.executable, "-c", full_writes("1"), str(run.path)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == USAGE
+    assert done.stderr.startswith(f"{run.path}: cannot be written: No space left on device. Make room")
+    assert done.stderr.count("\n") == 1
 
 
 def test_a_process_that_dies_at_once_is_told_with_its_log(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from lmtui import paths
-from lmtui.errors import RunNotFoundError
+from lmtui.errors import LmtuiError, RunNotFoundError
 from lmtui.runner import machine, runs
 from lmtui.runner.rundir import Counts, RunDirectory, slug, write_whole
 from tests.runner.harness import config, status
@@ -183,6 +183,16 @@ def test_finding() -> None:
         runs.find("nothing")
     with pytest.raises(RunNotFoundError):
         runs.find("")
+
+
+def test_a_disk_without_room_is_said_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("lmtui.runner.rundir.write_whole", full)
+    with pytest.raises(LmtuiError, match=r"No space left on device\. Make room .* LMTUI_HOME"):
+        RunDirectory.create(config())
+    assert list(paths.runs().iterdir()) == []
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
