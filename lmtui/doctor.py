@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 ENGINE_PACKAGES = {"transformers": ("torch", "cpu")}
 """Target kind → the package it needs, and the extra that brings it; LMDeploy's have a preflight of their own."""
+SERVER_WITHIN_S = 5.0
+"""How long a server that does not answer is waited for; a run waits for one that is starting."""
 FEW_FILES = 4096
 """Open files below this limit the number of concurrent streams."""
 
@@ -161,8 +163,11 @@ def _server(config: Config) -> Check:
     """Open the target as a run does: readiness, model, and one request with the run's fields."""
     from lmtui.targets.build import build
 
+    patience_s = min(config.target.ready_timeout_s, SERVER_WITHIN_S)
+    brief = config.model_copy(update={"target": config.target.model_copy(update={"ready_timeout_s": patience_s})})
+
     async def look() -> str:
-        target = build(config)
+        target = build(brief)
         try:
             info = await target.open(lambda line: print(f"      {line}", file=sys.stderr))
             return f"{info.model} answers" + "".join(f"; {note}" for note in info.notes)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmtui import paths
+from lmtui.errors import ConfigError
 from lmtui.output import print_json
 
 if TYPE_CHECKING:
@@ -16,12 +18,12 @@ EMPTY = "–"
 
 
 def configs(*, as_json: bool) -> int:
-    """List saved configs, then built-in presets that none of them hides."""
+    """List saved configs, then built-in presets that none of them hides; a file that cannot be read says why."""
     from lmtui.config import presets, store
 
     saved = store.names()
-    rows = [_config_row(name, "saved", store.load(name)) for name in saved]
-    rows += [_config_row(name, "preset", presets.load(name)) for name in presets.names() if name not in saved]
+    rows = [_config_row(name, "saved", store.load) for name in saved]
+    rows += [_config_row(name, "preset", presets.load) for name in presets.names() if name not in saved]
     if as_json:
         return _json(rows)
     for row in rows:
@@ -29,7 +31,12 @@ def configs(*, as_json: bool) -> int:
     return _table(rows, ("name", "source", "kind", "model", "load", "runs"))
 
 
-def _config_row(name: str, source: str, document: Document) -> dict[str, Any]:
+def _config_row(name: str, source: str, load: Callable[[str], Document]) -> dict[str, Any]:
+    try:
+        document = load(name)
+    except ConfigError as error:
+        row: dict[str, Any] = {"name": name, "source": source, "kind": None, "model": None, "load": None}
+        return row | {"problems": [str(error)]}
     checked = document.check()
     config = checked.config
     return {
