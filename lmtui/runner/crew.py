@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from lmtui.runner import machine
 from lmtui.runner.channel import Channel, Done, Ended, Job, Message, Progress, Ready, Release, Stop, WarmUp
+from lmtui.runner.failures import Failures
 from lmtui.runner.load import Control, EndedBy
 from lmtui.runner.rundir import Counts, RunDirectory
 from lmtui.runner.share import Share, split
@@ -63,7 +64,8 @@ class Crew:
 
     def __init__(self, run: RunDirectory, config: Config) -> None:
         count = worker_count(config)
-        self._members = [Member(run, k, is_uvloop=config.request.uvloop) for k in range(count)]
+        self._failures = Failures.of(count)
+        self._members = [Member(run, k, self._failures.fd, is_uvloop=config.request.uvloop) for k in range(count)]
         self._config = config
         self._share: Share | None = None
         self._control = Control()
@@ -133,15 +135,15 @@ class Crew:
     async def _run(self, member: Member, start_ns: int | None) -> None:
         async for _ in member.follow(Release(start_ns)):
             limit = self._config.limits.max_errors
-            if limit is not None and self.counts().failed > limit:
+            if limit is not None and self._failures.total() > limit:
                 self._control.stop(EndedBy.ERRORS)
         ended = member.ended
         if ended is None:
             self._control.abort(EndedBy.BUG, member.death())
         elif ended.error is not None:
             self._control.abort(ended.by, ended.error)
-        elif ended.by is EndedBy.DURATION:
-            self._control.stop(EndedBy.DURATION)
+        elif ended.by in (EndedBy.DURATION, EndedBy.ERRORS):
+            self._control.stop(ended.by)
 
     async def _all(self, works: Iterable[Coroutine[None, None, None]]) -> None:
         await asyncio.gather(*works)
@@ -170,18 +172,19 @@ class Member:
         ended: Its last word; None before, and when it died without one.
     """
 
-    def __init__(self, run: RunDirectory, k: int, *, is_uvloop: bool) -> None:
+    def __init__(self, run: RunDirectory, k: int, failures_fd: int, *, is_uvloop: bool) -> None:
         self.progress = Progress(Counts(), "", "")
         self.ended: Ended | None = None
         self._k = k
         self._channel: Channel | None = None
         self._ours, theirs = socket.socketpair()
-        arguments = [str(run.path), str(k), str(theirs.fileno()), str(os.getpid()), *(["uvloop"] if is_uvloop else [])]
+        fds = (theirs.fileno(), failures_fd)
+        arguments = [str(run.path), str(k), *map(str, fds), str(os.getpid()), *(["uvloop"] if is_uvloop else [])]
         with theirs:
             self._process = subprocess.Popen(
                 [*machine.python(), "-m", "lmtui.runner.worker", *arguments],
                 stdin=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),),
+                pass_fds=fds,
             )
 
     async def connect(self) -> None:

@@ -80,8 +80,25 @@ class Usage:
 class Load:
     """Sends one share of a plan to a target. What ended it early, and the error that did, is told by its control."""
 
-    def __init__(self, target: Target, share: Share, recorder: Recorder, control: Control) -> None:
+    def __init__(
+        self,
+        target: Target,
+        share: Share,
+        recorder: Recorder,
+        control: Control,
+        all_failed: Callable[[int], int] | None = None,
+    ) -> None:
+        """Send `share` once told to.
+
+        Args:
+            target: What answers.
+            share: What to send.
+            recorder: What happens is put down there.
+            control: Ends it early.
+            all_failed: Takes how many requests failed here and returns how many did in all workers; None: it is alone.
+        """
         self._unresponsive = 0
+        self._all_failed = all_failed
         self._target = target
         self._share = share
         self._recorder = recorder
@@ -268,7 +285,10 @@ class Load:
         self._control.abort(EndedBy.TARGET if isinstance(problem, TargetError) else EndedBy.BUG, problem)
 
     def _count_errors(self) -> None:
-        if self._share.max_errors is not None and self._recorder.tally.failed > self._share.max_errors:
+        failed, limit = self._recorder.tally.failed, self._share.max_errors
+        if limit is None or not failed:
+            return
+        if (failed if self._all_failed is None else self._all_failed(failed)) > limit:
             self._control.stop(EndedBy.ERRORS)
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:

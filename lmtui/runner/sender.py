@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -51,7 +51,13 @@ class LocalSender:
     """Sends from this process's loop."""
 
     def __init__(
-        self, target: Target, share: Share, ticks: Path, control: Control, stats: WireStats | None = None
+        self,
+        target: Target,
+        share: Share,
+        ticks: Path,
+        control: Control,
+        stats: WireStats | None = None,
+        all_failed: Callable[[int], int] | None = None,
     ) -> None:
         """Send a share and record it.
 
@@ -61,12 +67,13 @@ class LocalSender:
             ticks: The tick log.
             control: Ends it early.
             stats: What the wire to a server noticed; None: the engine is in this process.
+            all_failed: See `Load`.
         """
         now_ns = clock(asyncio.get_running_loop())
         # The wire keeps the time limit of its requests itself.
         self._recorder = Recorder(ticks, now_ns, share.timeout_s if stats is None else None)
         self._recorder.self_report = self._report
-        self._load = Load(target, share, self._recorder, control)
+        self._load = Load(target, share, self._recorder, control, all_failed)
         self._stats = stats
         if stats is not None:
             self._recorder.take_samples = self._read_lags

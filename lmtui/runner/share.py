@@ -97,7 +97,7 @@ def whole(plan: Plan, config: Config) -> Share:
 def split(share: Share, workers: int) -> list[Share]:
     """Divide a share: request i goes to worker i modulo `workers`, slots are spread evenly.
 
-    The limit on errors stays with whoever sees the sum. There are at most as many parts as slots or requests.
+    The limit on errors is one on the sum. There are at most as many parts as slots or requests.
     """
     slots = share.concurrency if share.is_closed else share.max_in_flight or workers
     workers = max(1, min(workers, slots, len(share.requests)))
@@ -109,7 +109,6 @@ def split(share: Share, workers: int) -> list[Share]:
             concurrency=max(1, _part(share.concurrency, k, workers)),
             max_in_flight=None if share.max_in_flight is None else _part(share.max_in_flight, k, workers),
             connections=_part(share.connections, k, workers),
-            max_errors=None,
             first=k,
             stride=workers,
         )

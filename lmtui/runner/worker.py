@@ -1,4 +1,6 @@
-"""A load worker: `python -m lmtui.runner.worker RUN_DIRECTORY K FD PARENT [uvloop]`, a child of the run process.
+"""A load worker, a child of the run process.
+
+    python -m lmtui.runner.worker RUN_DIRECTORY K FD FAILURES_FD PARENT [uvloop]
 
 It sends one share of the plan to a server, from a loop of its own, and writes a tick log of its own. It dies with the
 run process.
@@ -13,11 +15,14 @@ import signal
 import socket
 import sys
 import traceback
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from lmtui.errors import LmtuiError, TargetError
 from lmtui.runner.channel import Channel, Done, Ended, Job, Progress, Ready, Release, Stop, WarmUp
+from lmtui.runner.failures import Failures
 from lmtui.runner.load import Control, EndedBy
 from lmtui.runner.loops import new_loop
 from lmtui.runner.rundir import Counts, RunDirectory
@@ -32,8 +37,9 @@ _PR_SET_PDEATHSIG = 1
 class Worker:
     """One worker's work, as the run process tells it."""
 
-    def __init__(self, channel: Channel, ticks: Path) -> None:
+    def __init__(self, channel: Channel, ticks: Path, all_failed: Callable[[int], int]) -> None:
         self._channel = channel
+        self._all_failed = all_failed
         self._ticks = ticks
         self._control = Control()
         self._told: asyncio.Queue[Job | WarmUp | Ready | Release] = asyncio.Queue()
@@ -56,7 +62,7 @@ class Worker:
         job = await self._next(Job)
         target = ServerTarget.from_prepared(job.config, job.prepared)
         await target.open(lambda _: None)
-        sender = LocalSender(target, job.share, self._ticks, self._control, target.stats)
+        sender = LocalSender(target, job.share, self._ticks, self._control, target.stats, self._all_failed)
         await target.prepare(job.share.connections, job.share.requests)
         self._channel.send(Done())
         await self._next(WarmUp)
@@ -64,6 +70,7 @@ class Worker:
         self._channel.send(Done())
         await self._next(Ready)
         reporting = asyncio.ensure_future(self._report(sender))
+        self._control.listeners.append(lambda: self._channel.send(_progress(sender)))  # the others may have to stop too
         await sender.run(self._release())
         reporting.cancel()
         await target.close()
@@ -115,14 +122,16 @@ def _die_with(parent: int) -> None:
 
 def main() -> int:
     """Be the worker that the command line names."""
-    folder, k, fd, parent, *options = sys.argv[1:]
+    folder, k, fd, failures_fd, parent, *options = sys.argv[1:]
     _die_with(int(parent))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # the run process says when to stop
 
+    all_failed = partial(Failures(int(failures_fd)).tell, int(k))
+
     async def work() -> None:
         channel = await Channel.over(socket.socket(fileno=int(fd)))
-        await Worker(channel, RunDirectory(Path(folder)).ticks_path(int(k))).work()
+        await Worker(channel, RunDirectory(Path(folder)).ticks_path(int(k)), all_failed).work()
 
     loop = new_loop(is_uvloop="uvloop" in options)
     try:

@@ -201,7 +201,8 @@ def test_no_server() -> None:
 
 
 @pytest.mark.slow
-def test_a_server_that_goes_away_fails_its_requests(home: Path) -> None:
+@pytest.mark.parametrize(("concurrency", "workers"), [(1, 1), (4, 1), (4, 4), (8, 2)])
+def test_a_server_that_goes_away_fails_few_requests_more_than_its_limit(concurrency: int, workers: int) -> None:
     server = subprocess.Popen(
         [sys.executable, "-m", "lmtui.targets.truth", "20", "5"],
         stdin=subprocess.PIPE,
@@ -211,8 +212,8 @@ def test_a_server_that_goes_away_fails_its_requests(home: Path) -> None:
     assert server.stdout is not None
     assert server.stdin is not None
     port = server.stdout.readline().strip()
-    load = {"concurrency": 4, "num_prompts": 5_000, "workers": 2}
-    run = spawn.start(server_config(f"http://127.0.0.1:{port}", load, limits={"max_errors": 20}))
+    load = {"concurrency": concurrency, "num_prompts": 5_000, "workers": workers}
+    run = spawn.start(server_config(f"http://127.0.0.1:{port}", load, limits={"max_errors": 5}))
     wait(run, is_under_way)
     server.stdin.close()
     server.kill()
@@ -220,10 +221,11 @@ def test_a_server_that_goes_away_fails_its_requests(home: Path) -> None:
     server.stdout.close()
     status = wait_end(run)
     assert (status.phase, status.exit_code) == ("failed", NO_RESULT)
-    assert "limits.max_errors = 20" in status.message
+    assert "limits.max_errors = 5" in status.message
     result = run.result()
     assert result is not None
-    assert result.outcomes["connect_error"] > 20 - 8
+    assert 5 < status.counts.failed <= 5 + concurrency
+    assert 5 < result.outcomes["connect_error"] + result.outcomes["truncated"] <= 5 + concurrency
     planned_is_the_sum(run)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from lmtui.errors import TargetError
 from lmtui.metrics.sessions import UNKNOWN, Outcome
+from lmtui.runner.failures import Failures
 from lmtui.runner.load import GIVE_UP_S, Control, EndedBy
 from lmtui.runner.share import split, whole
 from lmtui.targets.base import Session
@@ -253,6 +255,13 @@ def test_too_many_failures_stop_the_load(tmp_path: Path) -> None:
     assert control.ended_by is EndedBy.ERRORS
     assert outcomes(found)["stream_error"] == 4
     assert sum(outcomes(found).values()) == 50
+
+
+def test_failures_of_other_workers_count(tmp_path: Path) -> None:
+    here = Failures.of(2)
+    there = Failures(os.dup(here.fd))
+    assert (here.tell(0, 3), there.tell(1, 4), here.total(), here.tell(0, 5)) == (3, 7, 7, 9)
+    assert [one.max_errors for one in split(share(requests(9), max_errors=4), 2)] == [4, 4]
 
 
 def test_warm_up_is_not_recorded(tmp_path: Path) -> None:
