@@ -44,6 +44,10 @@ def normalised(text: str) -> str:
         return f"unix://{parts.path}"
     if parts.scheme not in ("http", "https") or not host:
         raise ValueError("a URL that starts with http:// or https:// and names a host, such as http://127.0.0.1:23333")
+    try:
+        host.encode("idna")
+    except UnicodeError as error:
+        raise ValueError("a URL whose host name has parts of 1 to 63 letters between its dots") from error
     if port == 0:
         raise ValueError("a URL with a port between 1 and 65535")
     if "@" in parts.netloc:

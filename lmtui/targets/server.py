@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from lmtui.config.model import Config
-from lmtui.config.server_url import LOCAL
 from lmtui.errors import TargetError
 from lmtui.metrics.sessions import TokenSource
 from lmtui.targets.base import Session, TargetInfo
@@ -47,7 +46,7 @@ class ServerTarget:
     def __init__(self, config: Config) -> None:
         self._config = config
         target = config.target
-        base_url = target.base_url or LOCAL[target.preset]
+        base_url = target.server_url
         if base_url is None:
             raise TargetError(f'target.base_url is needed: a server of preset "{target.preset}" has no local port.')
         self._endpoint = Endpoint.parse(base_url)

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 WORD_BYTES, TOKEN_BYTES = 6.5, 8.5
 """Memory of a piece of a prompt: a word with its space; a token with its text. Measured, as are the next two."""
-REQUEST_BYTES = 500
-"""Memory of a request besides its prompt."""
+REQUEST_BYTES = 700
+"""Memory of a request besides its prompt: in the plan, and in what a run keeps of it."""
 REPEAT_BYTES = 250
 """Memory of a request that shares its prompt with another."""
 

@@ -49,6 +49,8 @@ def test_endpoints_and_slashes_are_stripped(typed: str, url: str) -> None:
         ("http://a:b@h", "without a user name or password"),
         ("http://h/?key=5", "without . or #"),
         ("http://[::1", "URL such as"),
+        ("http://" + "a" * 64, "parts of 1 to 63 letters"),
+        ("http://a..b", "parts of 1 to 63 letters"),
         ("unix://run/llm.sock", "absolute path"),
         ("unix:///", "absolute path"),
     ],

@@ -334,6 +334,14 @@ async def test_extra_body_is_merged_deep_and_last() -> None:
     assert (body["temperature"], body["min_p"]) == (0.3, 0.2)
 
 
+@pytest.mark.parametrize("tail", ["/", "/v1", "/v1/", "/v1/completions"])
+async def test_a_url_is_taken_as_people_copy_it(tail: str) -> None:
+    with fake_server() as (server, base_url):
+        _, session = await run(base_url + tail)
+    assert session.outcome is Outcome.OK
+    assert {seen.path for seen in server.seen} == {"/v1/models", "/version", "/v1/completions"}
+
+
 async def test_half_a_surrogate_pair_in_a_prompt_is_sent() -> None:
     _, body = await sent_body(request(prompt="a\ud83d"))
     assert body["prompt"] == "a\ud83d"

@@ -187,6 +187,13 @@ def test_no_token() -> None:
     assert replay([HEAD + b": only\n\n"]).outcome is Outcome.NO_TOKEN
 
 
+def test_a_stream_of_nothing_but_comments_ends_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lmtui.wire.exchange.MAX_BODY_BYTES", 1000)
+    got = replay([HEAD, *[b": keep-alive\n\n"] * 100])
+    assert got.outcome is Outcome.PROTOCOL_ERROR
+    assert got.of("error") == "a body of more than 1000 bytes"
+
+
 def sglang(words: str, count: int, ids: list[int] | None = None, **meta: Any) -> dict[str, Any]:
     event = {"text": words, "meta_info": {"completion_tokens": count, **meta}}
     return event if ids is None else {**event, "output_ids": ids}

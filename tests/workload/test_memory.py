@@ -30,7 +30,7 @@ def room(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (
             {"load.num_prompts": 10_000_000},
-            "load.num_prompts = 10000000 of dataset.input_len = 1000: the plan would take about 65.2 GiB of memory, "
+            "load.num_prompts = 10000000 of dataset.input_len = 1000: the plan would take about 67.1 GiB of memory, "
             "and 100 MiB are free: lower load.num_prompts, dataset.input_len.",
         ),
         ({"dataset.input_len": 10_000_000}, "lower load.num_prompts, dataset.input_len."),
