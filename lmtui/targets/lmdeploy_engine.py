@@ -104,7 +104,6 @@ class LmdeployEngine(ABC):
         self._generation_config = messages.GenerationConfig
         self._success, self._finish = messages.ResponseType.SUCCESS, messages.ResponseType.FINISH
         self._engine_stop = messages.ResponseType.ENGINE_STOP_ERROR
-        self._cancel = messages.ResponseType.CANCEL
         trusted = config.target.trust_remote_code
         self._tokenizer = tokenizers.load(config.target.tokenizer or model, trusted)
         self._vocabulary = lmdeploy_preflight.vocabulary(config) if config.target.tokenizer else None
@@ -170,6 +169,7 @@ class LmdeployEngine(ABC):
                     return None
                 continue
             tokens += len(ids)
+            flight.is_finished = status is finish
             if (ids and streams) or (status is finish and tokens and not streams):
                 flight.tokens = tokens
                 stop = tick(at_ns, tokens)
@@ -200,7 +200,7 @@ class LmdeployEngine(ABC):
     def _conclude(self, flight: _Flight, last: Any, ids: list[int], end_ns: int) -> None:
         """End the session as the last status and the cut say."""
         session = flight.session
-        if last is self._finish:
+        if flight.is_finished:
             self._end(session, self._natural(flight), end_ns, flight.tokens, ids, error=_no_token(flight))
         elif last is self._engine_stop:
             lost = self._lost()
@@ -295,7 +295,7 @@ class LmdeployEngine(ABC):
 class _Flight:
     """A request in the engine."""
 
-    __slots__ = ("cut_ns", "is_over", "raised", "session", "text", "tokens")
+    __slots__ = ("cut_ns", "is_finished", "is_over", "raised", "session", "text", "tokens")
 
     def __init__(self, session: Session, text: IncrementalText | None) -> None:
         self.session = session
@@ -303,6 +303,7 @@ class _Flight:
         self.tokens = 0
         self.cut_ns: int | None = None
         self.raised: Exception | None = None
+        self.is_finished = False  # before any cut: what comes after one was not asked for
         self.is_over = False
 
 

@@ -165,7 +165,8 @@ class PipelineTarget:
                 flight.cut(at_ns)
         if output.finish_reason is None:
             return
-        if flight.session.cut_as is not None and flight.cut_ns is not None:
+        is_whole = output.finish_reason in ("stop", "length") and flight.tokens >= flight.session.request.output_len
+        if flight.session.cut_as is not None and flight.cut_ns is not None and not is_whole:
             self._end(flight, at_ns, flight.session.cut_as, cut_error(flight.session.cut_as))
         elif output.finish_reason in ("stop", "length"):
             outcome = self._natural(flight)

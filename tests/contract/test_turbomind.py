@@ -103,6 +103,25 @@ async def test_a_cut_from_outside_reaches_a_request_that_waits(stand_in: Any, mo
     await target.close()
 
 
+async def test_what_finishes_after_the_cut_was_cut(stand_in: Any, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.contract import turbomind_stand_in
+
+    async def deaf(self: Any, session_id: int | None = None) -> None:
+        return
+
+    monkeypatch.setattr(turbomind_stand_in.Instance, "async_cancel", deaf)
+    stand_in.steps = (1, 7)
+    target = await opened(config("turbomind", model))
+    session, ticked = RecordingSession(request(output_len=8)), asyncio.Event()
+    session.on_tick = lambda at_ns, tokens: ticked.set()
+    performing = asyncio.ensure_future(target.perform(session.request, session))
+    await ticked.wait()
+    session.cut(Outcome.ABORTED)
+    await performing
+    assert (session.outcome, session.output_tokens) == (Outcome.ABORTED, 1)
+    await target.close()
+
+
 async def test_a_late_cut_does_not_hit_the_next_request_of_the_instance(stand_in: Any, model: str) -> None:
     target = await opened(config("turbomind", model))
     first, second = RecordingSession(request(0, output_len=3)), RecordingSession(request(1, output_len=6))
