@@ -188,7 +188,8 @@ class RunProcess:
             control.listeners.append(partial(self._heart.set, phase="draining"))
             await sender.run()
         self._note(sender.notes)
-        return of_load(control, sender.last_error(), config, self._run.log_path)
+        verdict = of_load(control, sender.last_error(), config, self._run.log_path)
+        return verdict.and_incomplete(sender.problem())
 
     def _sender(self, target: Target, share: Share, control: Control) -> Sender:
         if self._crew is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmtui.errors import BUG, INTERRUPTED, NO_RESULT, LmtuiError
+from lmtui.errors import BUG, INTERRUPTED, NO_RESULT, USAGE, LmtuiError
 from lmtui.metrics.sessions import Outcome
 
 if TYPE_CHECKING:
@@ -28,6 +28,17 @@ class Verdict:
     phase: str
     message: str
     exit_code: int
+
+    def and_incomplete(self, problem: str) -> Verdict:
+        """Return the verdict of a run whose tick log could not be written to its end because of `problem` ("": it was).
+
+        The figures are those of a part then, so the run is no success.
+        """
+        if not problem:
+            return self
+        message = f"only a part of what was measured is kept: {problem.partition(';')[0]}. Make room and run it again"
+        message = "; ".join(line for line in (self.message, message) if line)
+        return Verdict("failed" if self.phase == "done" else self.phase, message, self.exit_code or USAGE)
 
     def and_not_kept(self, why: Verdict) -> Verdict:
         """Return the verdict of a run whose summary or row could not be written."""

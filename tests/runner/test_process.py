@@ -301,6 +301,9 @@ def test_a_disk_that_takes_nothing_more_does_not_end_the_run(
     assert result is not None
     assert status.counts.ok == 400
     assert any("batches of the tick log are lost" in note for note in result.notes)
+    assert (status.phase, status.exit_code) == ("failed", USAGE)
+    assert "only a part of what was measured is kept: cannot write " in status.message
+    assert "File too large" in status.message
     assert 0 < result.outcomes["ok"] < 400
     assert sum(result.outcomes.values()) == 400
 
