@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on, work
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.screen import Screen
+from textual.theme import Theme
 
 from lmtui.errors import LmtuiError
-from lmtui.tui import clipboard, keys, messages, terminal
+from lmtui.tui import clipboard, keys, messages, settings, terminal
 from lmtui.tui.ascii_filter import AsciiFilter, AsciiScrollBar
 from lmtui.tui.screens.configs import ConfigsScreen
 from lmtui.tui.screens.dialogs import Answer, Ask
 from lmtui.tui.screens.help import HelpScreen
+from lmtui.tui.screens.jump import JumpScreen
 
 if TYPE_CHECKING:
     from lmtui.config.model import Config
@@ -44,6 +46,9 @@ class LmtuiApp(App[None]):
         self.last_run: RunDirectory | None = None
         """The run that was started or watched last."""
         self._started: list[RunDirectory] = []
+        self.settings = settings.load()
+        self.own_keys: Mapping[str, str] = self.settings.keymap
+        """Id of a binding → the keys that the user gave it."""
 
     def get_line_filters(self) -> Sequence[object]:  # type: ignore[override]
         """Add the one that leaves nothing but ASCII, when that is asked for."""
@@ -55,11 +60,33 @@ class LmtuiApp(App[None]):
         if self.ascii_only:
             self.add_class("-ascii")
             AsciiScrollBar.install()
+        self._take_settings()
         self.push_screen(ConfigsScreen())
         if not self.is_headless:
             self.set_interval(TERMINAL_CHECK_S, terminal.leave_when_lost)
         if self._attached_run is not None:
             self._replay(self._attached_run)
+
+    def _take_settings(self) -> None:
+        problems = list(self.settings.problems)
+        self.set_keymap(dict(self.own_keys))
+        if (theme := self.settings.theme) is not None:
+            if theme in self.available_themes:
+                self.theme = theme
+            else:
+                problems.append(
+                    f"settings.toml: no theme {theme}; there are {', '.join(sorted(self.available_themes))}"
+                )
+        self.theme_changed_signal.subscribe(self, self._keep_theme)
+        for problem in problems:
+            self.notify(problem, severity="warning", markup=False, timeout=10)
+
+    def _keep_theme(self, theme: Theme) -> None:
+        if theme.name != self.settings.theme:
+            try:
+                settings.remember("theme", theme.name)
+            except LmtuiError as error:
+                self.say(error)
 
     def _fatal_error(self) -> None:
         """End at a bug. `run` raises it again once the terminal is usable; nothing is printed over the screen."""
@@ -99,6 +126,18 @@ class LmtuiApp(App[None]):
         from lmtui.tui.screens.details import DetailsScreen
 
         self.push_screen(DetailsScreen(message.run_id, message.row))
+
+    @on(messages.CompareWanted)
+    def _open_compare(self, message: messages.CompareWanted) -> None:
+        from lmtui.tui.screens.compare import CompareScreen
+
+        self.push_screen(CompareScreen(message.run_ids))
+
+    @on(messages.PlotWanted)
+    def _open_plot(self, message: messages.PlotWanted) -> None:
+        from lmtui.tui.screens.plot import PlotScreen
+
+        self.push_screen(PlotScreen(message.rows))
 
     @on(messages.WatchWanted)
     def _open_live(self, message: messages.WatchWanted) -> None:
@@ -175,6 +214,11 @@ class LmtuiApp(App[None]):
         if not self.screen.is_modal:
             self.push_screen(HelpScreen(getattr(self.screen, "PLACE", "app")))
 
+    def action_jump(self) -> None:
+        """Put a letter on every part of the screen that keys can go to."""
+        if not self.screen.is_modal:
+            self.push_screen(JumpScreen(self.screen), lambda widget: widget and widget.focus())
+
     @work(exclusive=True, group="leave")
     async def action_leave(self) -> None:
         """Quit; with a run that was started here and is live, ask what becomes of it."""
@@ -212,8 +256,8 @@ class LmtuiApp(App[None]):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Offer the keys of the screen and the themes in the palette."""
         place = getattr(screen, "PLACE", "")
-        for key in keys.of(place):
-            if key.place != "list":
+        for key in (*keys.of(place, self.own_keys), *keys.of("app", self.own_keys)):
+            if key.action not in ("command_palette", "leave"):
                 yield SystemCommand(
                     f"{key.label.capitalize()} ({key.display})", key.tooltip, lambda k=key: self._act(screen, k.action)
                 )

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lmtui.config.model import Config
     from lmtui.metrics.result import Result
     from lmtui.runner.rundir import RunDirectory, Status
+    from lmtui.tui.replay import Recording
 
 LOG_KEPT = 256 * 1024
 """Characters of the log that wait for the screen at most; the newest are kept."""
@@ -73,6 +74,15 @@ class Feed:
         """Return the result of a run that is over."""
         return self._run.result()
 
+    def recording(self) -> Recording:
+        """Return the tick logs of a run that is over, to be played again (reads them)."""
+        from lmtui.tui.replay import Recording
+
+        status = self._run.status()
+        if status is None:
+            raise LmtuiError(f"{self._run.path} is gone: there is nothing to play")
+        return Recording(self._run.path, status)
+
     def _take(self, batch: Batch) -> LiveView:
         status = batch.status
         if status is None:
@@ -82,11 +92,11 @@ class Feed:
                 return LiveView(status=status)
             self._fold = LiveFold(status.counts.planned)
         for frame in batch.frames:
-            _apply(self._fold, frame)
-        return _view(status, self._fold.snapshot())
+            apply(self._fold, frame)
+        return view_of(status, self._fold.snapshot())
 
 
-def _apply(fold: LiveFold, frame: Frame) -> None:
+def apply(fold: LiveFold, frame: Frame) -> None:
     """Give a frame of the tick log to the fold."""
     if frame.kind is Kind.SENT:
         fold.sent(**frame.columns)
@@ -100,7 +110,7 @@ def _apply(fold: LiveFold, frame: Frame) -> None:
         fold.error(int(frame.data["index"]), str(frame.data["message"]))
 
 
-def _view(status: Status, of: Snapshot) -> LiveView:
+def view_of(status: Status, of: Snapshot) -> LiveView:
     """Return the moment of a snapshot."""
     rate = _rate(of, is_over=status.is_final)
     whole = len(rate)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from textual.binding import Binding, BindingType
 
@@ -14,6 +14,8 @@ PLACES = {
     "live": "Live",
     "results": "Results",
     "details": "Details",
+    "compare": "Compare",
+    "plot": "Plot",
     "list": "Lists",
     "table": "Tables",
 }
@@ -33,7 +35,7 @@ class Key:
         display: How the key is written.
         is_shown: Whether the footer has it.
         has_priority: Whether it works also inside an edit.
-        state: The state of the screen in which the footer has it; "": in every one.
+        state: The states of the screen in which the footer has it, with blanks between them; "": in every one.
     """
 
     place: str
@@ -46,10 +48,16 @@ class Key:
     has_priority: bool = False
     state: str = ""
 
+    @property
+    def id(self) -> str:
+        """The name that `[keymap]` in settings.toml knows it by."""
+        return f"{self.place}.{self.action}"
+
 
 KEYS: tuple[Key, ...] = (
     Key("app", "help", "question_mark,f1", "help", "Show every key of this screen", "?", False),
     Key("app", "command_palette", "ctrl+p", "palette", "Find an action by its name", "^p", False),
+    Key("app", "jump", "ctrl+o", "jump", "Put a letter on every part of the screen; it goes there", "^o", False),
     Key("app", "leave", "ctrl+q,ctrl+c", "quit", "Quit; asks what to do with a live run", "^q", False, True),
     Key("list", "up", "up,k", "up", "Move up", "↑ k", False),
     Key("list", "down", "down,j", "down", "Move down", "↓ j", False),
@@ -94,7 +102,15 @@ KEYS: tuple[Key, ...] = (
     ),
     Key("live", "abort", "S", "abort", "End at once; asks first. What was measured is kept", "S", state="live"),
     Key("live", "detach", "d,q,escape", "detach", "Leave this screen; the run goes on", "d"),
+    Key(
+        "live", "play", "space", "replay", "Once the run is over: play it again, or pause", "space", state="over replay"
+    ),
+    Key("live", "back_s", "left", "back", "In a replay: go back by 5 s", "←", state="replay"),
+    Key("live", "on_s", "right", "on", "In a replay: go on by 5 s", "→", state="replay"),
+    Key("live", "faster", "plus,equals_sign", "faster", "In a replay: twice as fast", "+", state="replay"),
+    Key("live", "slower", "minus", "slower", "In a replay: half as fast", "-", state="replay"),
     Key("live", "metric", "t", "metric", "Show another latency: TTFT, ITL", "t"),
+    Key("live", "window", "w", "window", "Show the whole run, its last minute, or its last five", "w"),
     Key("live", "maximize", "m", "maximise", "Give the focused panel the whole screen, or take it back", "m"),
     Key("live", "freeze", "f", "freeze", "Hold the view still; the run goes on", "f", state="live"),
     Key("live", "log", "l", "log", "Go to the log", "l"),
@@ -106,24 +122,57 @@ KEYS: tuple[Key, ...] = (
         )
     ),
     Key("results", "open", "enter", "details", "Show every number of this run", "enter"),
-    Key("results", "again", "r", "again", "Run the same config with the same seed", "r"),
-    Key("results", "replay", "v", "replay", "Show this run in the live screen", "v"),
+    Key("results", "mark", "space", "mark", "Mark this run, or take the mark away", "space"),
+    Key("results", "compare", "c", "compare", "Compare the marked runs; one mark: with the run under the cursor", "c"),
+    Key("results", "plot", "p", "plot", "Plot one column against another: the marked runs, else all shown", "p"),
     Key("results", "find", "slash", "filter", "Words, and terms such as backend:pytorch ttft<200 rate>=4", "/"),
+    Key("results", "replay", "v", "replay", "Show this run in the live screen", "v"),
+    Key("results", "again", "r", "again", "Run the same config with the same seed", "r"),
+    Key("results", "export", "e", "export", "Write this run to a file: CSV, JSON or Markdown by its ending", "e"),
+    Key("results", "annotate", "T", "tag", "Write tags and a note for this run", "T"),
+    Key("results", "discard", "x", "trash", "Hide the marked runs, else this one; nothing is deleted", "x"),
+    Key("results", "restore", "z", "undo", "Take back what went to the trash last", "z"),
+    Key("results", "columns", "C", "columns", "Choose the columns", "C"),
     Key("results", "sort_left", "less_than_sign", "sort by", "Sort by the column further left", "<"),
     Key("results", "sort_right", "greater_than_sign", "sort by", "Sort by the column further right", ">"),
     Key("results", "order", "o", "order", "Turn the order round", "o"),
-    Key("results", "clear", "escape", "clear", "Take the filter away, or go back", "esc", False),
+    Key("results", "clear", "escape", "clear", "Take the filter away, then the marks, or go back", "esc", False),
     Key("results", "back", "q,h", "back", "Go back to the configs", "q"),
     Key("details", "again", "r", "again", "Run the same config with the same seed", "r"),
     Key("details", "replay", "v", "replay", "Show this run in the live screen", "v"),
     Key("details", "copy", "c", "copy", "Copy all of it, and write it to a file", "c"),
     Key("details", "back", "escape,q", "back", "Go back", "esc q"),
+    Key("compare", "metric", "t", "metric", "Show the distributions of another latency", "t"),
+    Key("compare", "scale", "l", "log", "Turn the axis logarithmic, or linear again", "l"),
+    Key("compare", "copy", "c", "copy", "Copy all of it, and write it to a file", "c"),
+    Key("compare", "back", "escape,q", "back", "Go back", "esc q"),
+    Key("plot", "choose_x", "x", "across", "Choose the column that goes across", "x"),
+    Key("plot", "choose_y", "y", "upward", "Choose the column that goes upward", "y"),
+    Key("plot", "choose_lines", "b", "lines by", "Choose the column whose values have a line each", "b"),
+    Key("plot", "scale_x", "l", "log across", "Turn the axis across logarithmic, or linear again", "l"),
+    Key("plot", "scale_y", "L", "log upward", "Turn the axis upward logarithmic, or linear again", "L"),
+    Key("plot", "back", "escape,q", "back", "Go back", "esc q"),
 )
 
 
-def of(place: str) -> list[Key]:
-    """Return the keys of a place, in the order of the footer."""
-    return [key for key in KEYS if key.place == place]
+def of(place: str, keymap: Mapping[str, str] | None = None) -> list[Key]:
+    """Return the keys of a place, in the order of the footer, written as a keymap (id → keys) has them."""
+    found = [key for key in KEYS if key.place == place]
+    if not keymap:
+        return found
+    return [
+        replace(key, keys=keymap[key.id], display=written(keymap[key.id])) if key.id in keymap else key for key in found
+    ]
+
+
+def ids() -> set[str]:
+    """Return the names that a keymap can use."""
+    return {key.id for key in KEYS}
+
+
+def written(names: str) -> str:
+    """Return how keys, as Textual names them with commas between, are written in a footer."""
+    return " ".join(name.strip().replace("ctrl+", "^").replace("shift+", "⇧") for name in names.split(","))
 
 
 def bindings(place: str) -> list[BindingType]:
@@ -136,7 +185,7 @@ def bindings(place: str) -> list[BindingType]:
             show=key.is_shown,
             key_display=key.display,
             priority=key.has_priority,
-            id=f"{key.place}.{key.action}",
+            id=key.id,
             tooltip=key.tooltip,
         )
         for key in of(place)

@@ -32,8 +32,10 @@ def remaining_s(view: LiveView, duration_s: float | None) -> float | None:
     return max(duration_s - view.elapsed_s, 0.0)
 
 
-def head(view: LiveView, width: int, *, duration_s: float | None = None, is_frozen: bool = False) -> str:
-    """Return the first line: name, target and model at the left, phase and times at the right."""
+def head(
+    view: LiveView, width: int, *, duration_s: float | None = None, is_frozen: bool = False, replay: str = ""
+) -> str:
+    """Return the first line: name, target and model at the left, phase and times, or the replay's, at the right."""
     status = view.status
     if status is None:
         return "the run's directory is gone" if view.is_gone else "reading the run …"
@@ -43,10 +45,10 @@ def head(view: LiveView, width: int, *, duration_s: float | None = None, is_froz
     if status.target_model and status.target_model != status.target_kind:
         parts.append(line(status.target_model))
     left = "  ".join(parts)
-    right = status.phase
-    if view.elapsed_s is not None:
+    right = replay or status.phase
+    if view.elapsed_s is not None and not replay:
         right += f"  {clock(view.elapsed_s)}"
-    if (left_s := remaining_s(view, duration_s)) is not None:
+    if (left_s := remaining_s(view, duration_s)) is not None and not replay:
         right += f"  ~{clock(left_s)} left"
     room = width - len(right) - 1
     return f"{cell(left, max(room, 0))} {right}"[: max(width, len(right))]

@@ -14,6 +14,7 @@ from lmtui.metrics.result import Distribution, ErrorGroup, Result
 if TYPE_CHECKING:
     from lmtui.config.model import Config
     from lmtui.runner.rundir import RunDirectory, Status
+    from lmtui.tui.replay import Recording
 
 BIN_S = 1.0
 """Width of the bins of every series."""
@@ -94,3 +95,10 @@ class RunFeed(Protocol):
 
     def result(self) -> Result | None:
         """Return the result of a run that is over (reads its file); None when it has none."""
+
+    def recording(self) -> Recording:
+        """Return the tick logs of a run that is over, to be played again (reads them).
+
+        Raises:
+            LmtuiError: They are gone.
+        """

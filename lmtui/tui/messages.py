@@ -71,6 +71,22 @@ class DetailsWanted(Message):
         self.row = row
 
 
+class CompareWanted(Message):
+    """Show runs side by side; the others are compared with the first."""
+
+    def __init__(self, run_ids: Sequence[str]) -> None:
+        super().__init__()
+        self.run_ids = tuple(run_ids)
+
+
+class PlotWanted(Message):
+    """Plot columns of these rows."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        super().__init__()
+        self.rows = rows
+
+
 class CopyWanted(Message):
     """Copy a text to the clipboard, and write it to a file of this name."""
 

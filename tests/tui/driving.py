@@ -15,6 +15,7 @@ from lmtui.config.model import Config
 from lmtui.metrics.result import Client, Distribution, ErrorGroup, Metrics, Result
 from lmtui.runner.rundir import Counts, RunDirectory, Status
 from lmtui.tui.live_view import CancelView, LiveView
+from lmtui.tui.replay import Recording
 
 GIVE_UP_S = 20.0
 
@@ -155,3 +156,7 @@ class FakeFeed:
 
     def result(self) -> Result | None:
         return self.end
+
+    def recording(self) -> Recording:
+        assert self.moment.status is not None
+        return Recording(self.run.path, self.moment.status)

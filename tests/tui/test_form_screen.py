@@ -13,7 +13,8 @@ from lmtui.config import presets, store
 from lmtui.config.model import Config
 from lmtui.runner import spawn
 from lmtui.tui.app import LmtuiApp
-from lmtui.tui.screens.form import FormScreen, completed
+from lmtui.tui.screens.form import FormScreen
+from lmtui.tui.widgets.path_suggester import completed
 from tests.tui.driving import screen_text, settle
 
 

@@ -13,9 +13,10 @@ from lmtui import paths
 from lmtui.results import history
 from lmtui.results.rows import Row
 from lmtui.tui.app import LmtuiApp
+from lmtui.tui.result_columns import USUAL as COLUMN_NAMES
 from lmtui.tui.run_filter import RunFilter
 from lmtui.tui.screens.details import DetailsScreen
-from lmtui.tui.screens.results import COLUMN_NAMES, ResultsScreen
+from lmtui.tui.screens.results import ResultsScreen
 from lmtui.tui.widgets.table import Table
 from tests.tui.driving import result, screen_text, settle
 

@@ -310,7 +310,7 @@ COLUMNS: list[Column[Entry]] = [
     Column("", 1, _mark),
     Column("Config", 17, lambda e: e.name, fills=True),
     Column("Target", 12, lambda e: e.target),
-    Column("Load", 13, lambda e: e.load),
+    Column("Load", 17, lambda e: e.load),
     Column("tok/s", 6, _last("output_throughput"), right=True),
     Column("TTFT50", 6, _last("ttft_p50_ms"), right=True),
     Column("Grade", 7, _grade),

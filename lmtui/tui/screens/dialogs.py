@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 from textual import events, on
@@ -13,7 +14,9 @@ from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
+from lmtui.errors import LmtuiError
 from lmtui.tui.widgets.figures import Figures
+from lmtui.tui.widgets.path_suggester import PathSuggester
 from lmtui.tui.widgets.table import Column, Table
 
 
@@ -102,11 +105,14 @@ class AskName(ModalScreen["str | None"]):
         self.query_one(Input).cursor_blink = False
         self.query_one(Input).focus()
 
+    def problem(self, name: str) -> str:
+        """Return why the name cannot be taken; "" when it can."""
+        return "A name is needed" if not name else f"{name} exists already" if name in self._taken else ""
+
     @on(Input.Submitted)
     def _take(self, event: Input.Submitted) -> None:
         name = event.value.strip()
-        wrong = "A name is needed" if not name else f"{name} exists already" if name in self._taken else ""
-        if wrong:
+        if wrong := self.problem(name):
             self.query_one("#name-hint", Figures).show(f"{wrong}: type another")
             return
         self.dismiss(name)
@@ -114,6 +120,34 @@ class AskName(ModalScreen["str | None"]):
     def action_give_up(self) -> None:
         """Close without a name."""
         self.dismiss(None)
+
+
+class AskFile(AskName):
+    """Ask for a file to write; its path completes."""
+
+    def __init__(self, question: str, path: str, check: Callable[[Path], None]) -> None:
+        """`check` raises LmtuiError for a file that cannot be written."""
+        super().__init__(question, path)
+        self._check = check
+
+    def on_mount(self) -> None:
+        """Start typing before the ending."""
+        box = self.query_one(Input)
+        box.suggester = PathSuggester()
+        box.select_on_focus = False
+        super().on_mount()
+        box.cursor_position = len(box.value)
+        self.query_one("#name-hint", Figures).show("enter: write it · →: complete the path · esc: leave it")
+
+    def problem(self, name: str) -> str:
+        """Return why the file cannot be written; "" when it can."""
+        if not name:
+            return "A file is needed"
+        try:
+            self._check(Path(name).expanduser())
+        except LmtuiError as error:
+            return str(error)
+        return ""
 
 
 class Pick(ModalScreen["str | None"]):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from pathlib import Path
 from typing import ClassVar
 
 from textual import events, on, work
@@ -11,7 +9,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, Horizontal
 from textual.screen import Screen
-from textual.suggester import Suggester
 from textual.widgets import Input
 
 from lmtui.config import store
@@ -25,6 +22,7 @@ from lmtui.tui.screens.dialogs import Answer, Ask, Note, Pick
 from lmtui.tui.widgets.figures import Figures
 from lmtui.tui.widgets.filter_line import FilterLine
 from lmtui.tui.widgets.key_line import KeyLine
+from lmtui.tui.widgets.path_suggester import PathSuggester
 from lmtui.tui.widgets.property_list import PropertyList
 from lmtui.tui.widgets.table import Cell, Column, Table
 
@@ -332,33 +330,6 @@ class Editor(Input):
             event.stop()
             event.prevent_default()
             form.revert_edit()
-
-
-class PathSuggester(Suggester):
-    """Completes a path from the file system; → takes what is offered."""
-
-    def __init__(self) -> None:
-        super().__init__(use_cache=False, case_sensitive=True)
-
-    async def get_suggestion(self, value: str) -> str | None:
-        """Return the first entry that begins so; folders end with a slash."""
-        return await asyncio.to_thread(completed, value)
-
-
-def completed(value: str) -> str | None:
-    """Return the first path that begins so; None when none does, or when this does not look like a path."""
-    folder, slash, start = value.rpartition("/")
-    if not slash:
-        return None
-    try:
-        found = sorted(
-            entry
-            for entry in Path(folder or "/").expanduser().iterdir()
-            if entry.name.startswith(start) and (start or not entry.name.startswith("."))
-        )
-    except (OSError, RuntimeError):
-        return None
-    return f"{folder}/{found[0].name}{'/' if found[0].is_dir() else ''}" if found else None
 
 
 def _title(row: SectionRow) -> Cell:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -30,7 +31,7 @@ class HelpScreen(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         """Lay out the keys."""
         with VerticalScroll(classes="help"):
-            yield Figures(help_text(self._place))
+            yield Figures(help_text(self._place, getattr(self.app, "own_keys", None)))
 
     def on_mount(self) -> None:
         """Scroll with the keys."""
@@ -41,15 +42,15 @@ class HelpScreen(ModalScreen[None]):
         self.dismiss(None)
 
 
-def help_text(place: str) -> Content:
-    """Return the keys of every place, `place` first."""
+def help_text(place: str, keymap: Mapping[str, str] | None = None) -> Content:
+    """Return the keys of every place, `place` first, as a keymap (id → keys) has them."""
     parts: list[str | tuple[str, str]] = []
     for name in sorted(keys.PLACES, key=lambda one: one != place):
-        if not keys.of(name):
-            continue
         parts.append((f"{keys.PLACES[name]}\n", "bold"))
-        for key in keys.of(name):
+        for key in keys.of(name, keymap):
             parts += [("  "), (f"{key.display:<10}", "$text-accent"), f"{key.tooltip}\n"]
         parts.append("\n")
-    parts.append(("esc, q or ? closes this", "$text-muted"))
+    parts.append(("esc, q or ? closes this. ", "$text-muted"))
+    example = keys.of(place)[0].id
+    parts.append((f'Other keys: settings.toml, [keymap], "{example}" = "f9"', "$text-muted"))
     return Content.assemble(*parts)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import ClassVar
 
-from textual import work
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
@@ -20,6 +21,7 @@ from lmtui.errors import LmtuiError
 from lmtui.metrics.result import Result
 from lmtui.tui import keys, live_text, messages
 from lmtui.tui.live_view import LiveView, RunFeed, bin_times_s
+from lmtui.tui.replay import Player, Recording, words
 from lmtui.tui.screens.dialogs import Answer, Ask
 from lmtui.tui.widgets.chart import Chart
 from lmtui.tui.widgets.figures import Figures
@@ -32,6 +34,8 @@ CHARTS_EVERY = 2
 """Charts are drawn at every second refresh."""
 PANELS = ("throughput", "latency", "percentiles", "counts", "cancel", "errors", "log")
 LATENCIES = (("TTFT", "ttft_ms"), ("ITL", "itl_ms"))
+WINDOWS: tuple[tuple[str, float | None], ...] = (("", None), ("last minute", 60.0), ("last 5 min", 300.0))
+SEEK_S = 5.0
 
 
 class LiveScreen(Screen[None]):
@@ -51,6 +55,10 @@ class LiveScreen(Screen[None]):
         self._is_frozen = False
         self._has_new_metric = False
         self._ticks = 0
+        self._window = 0
+        self._recording: Recording | None = None
+        self._player: Player | None = None
+        self._is_looking = False
 
     def compose(self) -> ComposeResult:
         """Lay out the header, the panels and the keys."""
@@ -110,14 +118,17 @@ class LiveScreen(Screen[None]):
 
     def _tick(self) -> None:
         self.query_one(LogPane).write(self._feed.take_log())
-        view = self._feed.view()
         self._ticks += 1
-        if self._is_frozen:
-            return
+        if self._player is not None:
+            self._look()
+        elif not self._is_frozen:
+            self._take(self._feed.view())
+
+    def _take(self, view: LiveView) -> None:
         self._view = view
-        self.query_one(KeyLine).take_state("over" if self._is_over else "live")
+        self.query_one(KeyLine).take_state("replay" if self._player else "over" if self._is_over else "live")
         self._draw_texts()
-        if self._ticks % CHARTS_EVERY == 0:
+        if self._ticks % CHARTS_EVERY == 0 or self._player is not None:
             self._draw_charts()
 
     # Drawing
@@ -125,9 +136,14 @@ class LiveScreen(Screen[None]):
     def _draw_texts(self) -> None:
         view, duration_s = self._view, self._config.load.duration_s if self._config else None
         head, progress = self.query_one("#head", Figures), self.query_one("#progress", Figures)
-        head.show(live_text.head(view, head.size.width, duration_s=duration_s, is_frozen=self._is_frozen))
-        progress.show(live_text.progress(view, progress.size.width, self._result, duration_s=duration_s))
-        figures = live_text.final_figures(self._result) if self._result else view.percentiles
+        replay = words(self._player) if self._player else ""
+        head.show(
+            live_text.head(view, head.size.width, duration_s=duration_s, is_frozen=self._is_frozen, replay=replay)
+        )
+        is_at_end = view.status is not None and view.status.is_final
+        result = self._result if is_at_end else None
+        progress.show(live_text.progress(view, progress.size.width, result, duration_s=duration_s))
+        figures = live_text.final_figures(result) if result else view.percentiles
         self._fill("percentiles", lambda width: live_text.percentiles(figures, width))
         self._fill("counts", lambda width: live_text.counts(view, width))
         self._fill("cancel", lambda width: live_text.cancel(view, width))
@@ -141,9 +157,12 @@ class LiveScreen(Screen[None]):
     def _draw_charts(self) -> None:
         view = self._view
         end_s = view.elapsed_s or 0.0
+        window_s = WINDOWS[self._window][1]
         rate = view.output_tokens_per_s
         times = bin_times_s(len(rate))
-        self.query_one("#throughput-chart", Chart).show([Series("tok/s", times, rate)], end_s=end_s, unit="", log=False)
+        self.query_one("#throughput-chart", Chart).show(
+            [Series("tok/s", times, rate)], end_s=end_s, unit="", log=False, new=self._has_new_metric, window_s=window_s
+        )
         name, key = LATENCIES[self._latency]
         pair = view.latencies.get(key)
         series = []
@@ -151,7 +170,12 @@ class LiveScreen(Screen[None]):
             times = bin_times_s(len(pair[0]))
             series = [Series("P50", times, pair[0]), Series("P99", times, pair[1], dashed=True)]
         self.query_one("#latency-chart", Chart).show(
-            series, end_s=end_s, unit=f"{name} ms", limit=self._objective(name, key), new=self._has_new_metric
+            series,
+            end_s=end_s,
+            unit=f"{name} ms",
+            limit=self._objective(name, key),
+            new=self._has_new_metric,
+            window_s=window_s,
         )
         self._has_new_metric = False
 
@@ -161,13 +185,20 @@ class LiveScreen(Screen[None]):
 
     def _name_latency(self) -> None:
         name, _ = LATENCIES[self._latency]
-        self.query_one("#latency", Panel).retitle(f"{name} over time (t: {LATENCIES[self._latency - 1][0]})")
+        window = f", {WINDOWS[self._window][0]}" if self._window else ""
+        self.query_one("#throughput", Panel).retitle(f"output tok/s{window}")
+        self.query_one("#latency", Panel).retitle(f"{name} over time{window} (t: {LATENCIES[self._latency - 1][0]})")
+
+    @on(LogPane.Behind)
+    def _on_behind(self, event: LogPane.Behind) -> None:
+        self.query_one("#log", Panel).hint(f"{event.lines} new lines, End: follow" if event.lines else "")
 
     # Keys
 
     @property
     def _is_over(self) -> bool:
-        return self._view.status is not None and self._view.status.is_final
+        status = self._feed.view().status
+        return status is not None and status.is_final
 
     @work
     async def action_stop(self) -> None:
@@ -215,6 +246,70 @@ class LiveScreen(Screen[None]):
         self._has_new_metric = True
         self._name_latency()
         self._draw_charts()
+
+    def action_window(self) -> None:
+        """Show another part of the run."""
+        self._window = (self._window + 1) % len(WINDOWS)
+        self._has_new_metric = True
+        self._name_latency()
+        self._draw_charts()
+
+    # Replay
+
+    @work(exclusive=True, group="play")
+    async def action_play(self) -> None:
+        """Play the run again, or pause."""
+        if not self._is_over:
+            self._say("This run is still live: f holds the view still")
+            return
+        if self._player is None:
+            try:
+                self._recording = await asyncio.to_thread(self._feed.recording)
+            except (LmtuiError, OSError) as error:
+                self._say(f"It cannot be played again: {error}")
+                return
+            if not self._recording.length_s:
+                self._say("The tick logs of this run are gone, or hold nothing: it cannot be played again")
+                return
+            self._player = Player(self._recording.length_s, time.monotonic)
+        self._player.toggle()
+        self._tick()
+
+    @work(group="look")
+    async def _look(self) -> None:
+        if self._is_looking or self._player is None or self._recording is None:
+            return
+        self._is_looking = True
+        try:
+            view = await asyncio.to_thread(self._recording.view, self._player.position_s)
+        finally:
+            self._is_looking = False
+        self._take(view)
+
+    def _change_replay(self, change: Callable[[Player], None]) -> None:
+        if self._player is None:
+            self._say("space plays the run again" if self._is_over else "This run is still live")
+            return
+        change(self._player)
+        self._tick()
+
+    def action_back_s(self) -> None:
+        """Go back."""
+        self._change_replay(lambda player: player.seek(-SEEK_S))
+
+    def action_on_s(self) -> None:
+        """Go on."""
+        self._change_replay(lambda player: player.seek(SEEK_S))
+
+    def action_faster(self) -> None:
+        """Play faster."""
+        self._change_replay(lambda player: player.change_speed(1))
+
+    def action_slower(self) -> None:
+        """Play slower."""
+        self._change_replay(lambda player: player.change_speed(-1))
+
+    # Panels
 
     def action_maximize(self) -> None:
         """Give the focused panel the whole screen, or take it back."""

@@ -1,9 +1,11 @@
-"""The history: every finished run as a row, to sort, filter, open, replay and run again."""
+"""The history: every finished run as a row, to sort, filter, open, compare, plot, export, replay and run again."""
 
 from __future__ import annotations
 
 import asyncio
-import math
+import os
+from datetime import datetime, timezone
+from pathlib import Path
 from typing import ClassVar
 
 from textual import on, work
@@ -13,14 +15,16 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from lmtui import paths
-from lmtui.charts.ticks import short
 from lmtui.errors import LmtuiError
-from lmtui.results import history
+from lmtui.results import export, history, remarks
+from lmtui.results.remarks import Annotation
 from lmtui.results.rows import Row
-from lmtui.tui import keys, messages
+from lmtui.tui import keys, messages, result_columns, settings
 from lmtui.tui.catalog import history_stamp
-from lmtui.tui.plain import line
+from lmtui.tui.result_columns import BEST_IS_HIGH, USUAL
 from lmtui.tui.run_filter import RunFilter
+from lmtui.tui.screens.dialogs import Answer, Ask, AskFile
+from lmtui.tui.screens.result_dialogs import AskTags, PickMany
 from lmtui.tui.widgets.figures import Figures
 from lmtui.tui.widgets.filter_line import FilterLine
 from lmtui.tui.widgets.key_line import KeyLine
@@ -28,16 +32,21 @@ from lmtui.tui.widgets.table import Cell, Column, Table
 
 
 class ResultsScreen(Screen[None]):
-    """The rows of history.csv, newest first."""
+    """The rows of history.csv, newest first, without those in the trash."""
 
     PLACE = "results"
     BINDINGS: ClassVar[list[BindingType]] = keys.bindings(PLACE)
 
     def __init__(self) -> None:
         super().__init__()
+        self._held: list[Row] = []
         self._rows: list[Row] = []
+        self._all_columns: tuple[str, ...] = ()
+        self._added: dict[str, Annotation] = {}
+        self._columns = USUAL
+        self._marked: dict[str, None] = {}
         self._filter = RunFilter([], [])
-        self._sort = COLUMN_NAMES.index("started_at")
+        self._sort = "started_at"
         self._is_descending = True
         self._notes: list[str] = []
         self._stamp: tuple[int, int] | None = None
@@ -45,18 +54,29 @@ class ResultsScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         """Lay out the table and the keys."""
         yield Figures("lmtui   results   reading the history …", id="results-title", classes="title")
-        yield Table(COLUMNS, fixed=2, id="history")
+        yield Table(fixed=2, id="history")
         yield FilterLine(id="filter")
         yield KeyLine(self.PLACE)
 
     def on_mount(self) -> None:
         """Begin in the table."""
+        self._take_columns(settings.load().columns or USUAL)
         self._table.focus()
 
     @property
     def _table(self) -> Table[Row]:
         table: Table[Row] = self.query_one("#history", Table)
         return table
+
+    def _take_columns(self, names: tuple[str, ...]) -> None:
+        self._columns = names
+        if self._sort not in names:
+            self._sort = names[0]
+        mark: Column[Row] = Column("", 1, self._mark)
+        self._table.show_columns([mark, *map(result_columns.column, names)])
+
+    def _mark(self, row: Row) -> Cell:
+        return ("●", "mark") if row.text("run_id") in self._marked else ""
 
     def on_screen_resume(self) -> None:
         """Read the history; on coming back only when a run has ended meanwhile."""
@@ -68,58 +88,164 @@ class ResultsScreen(Screen[None]):
     async def _read(self) -> None:
         try:
             held = await asyncio.to_thread(history.load, paths.history())
+            self._added = await asyncio.to_thread(remarks.read, paths.history())
         except LmtuiError as error:
-            self.notify(str(error), severity="error", markup=False, timeout=10)
+            self._say(error)
             self._show()
             return
-        self._rows = held.rows
+        self._held, self._all_columns = held.rows, held.columns
         self._notes = [f"{len(held.bad)} lines are no rows (first: line {held.bad[0].line})"] if held.bad else []
-        self._filter = await asyncio.to_thread(RunFilter, held.rows, held.columns)
+        await self._apply()
+
+    async def _apply(self) -> None:
+        """Take the annotations into the rows, and show them."""
+        self._rows = remarks.applied(self._held, self._added)
+        columns = {*self._all_columns, "tags", "notes"}
+        self._filter = await asyncio.to_thread(RunFilter, self._rows, columns)
+        known = {row.text("run_id") for row in self._rows}
+        self._marked = {run_id: None for run_id in self._marked if run_id in known}
         self._show()
 
     def _show(self, cursor: int | None = None) -> None:
         words = self.query_one(FilterLine).words
         found = self._filter.find(words)
-        rows = [self._rows[i] for i in found.rows]
-        self._sort_rows(rows)
-        self._table.mark_sorted(self._sort, is_descending=self._is_descending)
+        rows = result_columns.ordered(
+            [self._rows[i] for i in found.rows], self._sort, is_descending=self._is_descending
+        )
+        self._table.nothing = (
+            "" if self._rows == [] else "no run has these words: esc takes the filter away" if words else ""
+        )
+        self._table.mark_sorted(1 + self._columns.index(self._sort), is_descending=self._is_descending)
         self._table.show(rows, cursor=cursor)
-        parts = [f"{len(rows)} of {len(self._rows)} runs" if words else f"{len(self._rows)} runs"]
-        if not self._rows:
+        self._show_title(len(rows), found.problem)
+
+    def _show_title(self, shown: int, problem: str = "") -> None:
+        total, hidden = len(self._rows), len(self._held) - len(self._rows)
+        parts = [f"{shown} of {total} runs" if shown != total else f"{total} runs"]
+        if not self._held:
             parts = ["no run has finished yet: q goes back, r there runs a config"]
-        parts += [found.problem] if found.problem else []
+        parts += [f"{len(self._marked)} marked"] if self._marked else []
+        parts += [f"{hidden} in the trash"] if hidden else []
+        parts += [problem] if problem else []
         self.query_one("#results-title", Figures).show("lmtui   results   " + "   ".join([*parts, *self._notes]))
 
-    def _sort_rows(self, rows: list[Row]) -> None:
-        column = COLUMN_NAMES[self._sort]
-        if column in NUMBERS:
-            pairs = [(row.number(column), row) for row in rows]
-            known = [(value, row) for value, row in pairs if value is not None]
-            missing = [row for value, row in pairs if value is None]
-            known.sort(key=lambda pair: pair[0], reverse=self._is_descending)
-            rows[:] = [row for _, row in known] + missing
-        else:
-            rows.sort(key=lambda row: row.text(column), reverse=self._is_descending)
-
-    # Keys
+    # Order and columns
 
     def action_sort_left(self) -> None:
         """Sort by the column further left."""
-        self._sort_by(self._sort - 1)
+        self._sort_by(-1)
 
     def action_sort_right(self) -> None:
         """Sort by the column further right."""
-        self._sort_by(self._sort + 1)
+        self._sort_by(1)
 
-    def _sort_by(self, column: int) -> None:
-        self._sort = column % len(COLUMNS)
-        self._is_descending = COLUMN_NAMES[self._sort] in BEST_IS_HIGH
+    def _sort_by(self, step: int) -> None:
+        self._sort = self._columns[(self._columns.index(self._sort) + step) % len(self._columns)]
+        self._is_descending = self._sort in BEST_IS_HIGH
         self._show(cursor=0)
 
     def action_order(self) -> None:
         """Turn the order round."""
         self._is_descending = not self._is_descending
         self._show(cursor=0)
+
+    @work
+    async def action_columns(self) -> None:
+        """Choose the columns, and remember them."""
+        choices = result_columns.to_choose(self._all_columns, self._rows)
+        chosen = await self.app.push_screen_wait(PickMany("Which columns?", choices, self._columns, USUAL))
+        if not chosen:
+            return
+        self._take_columns(tuple(chosen))
+        self._show()
+        try:
+            settings.remember("results.columns", None if tuple(chosen) == USUAL else chosen)
+        except LmtuiError as error:
+            self._say(error)
+
+    # Marks
+
+    def action_mark(self) -> None:
+        """Mark the row, or take its mark away, and go on to the next."""
+        if (row := self._table.current) is None:
+            return
+        run_id = row.text("run_id")
+        if run_id in self._marked:
+            del self._marked[run_id]
+        else:
+            self._marked[run_id] = None
+        self._table.refresh()
+        self._table.cursor += 1
+        self._show_title(self._table.count)
+
+    def _chosen(self) -> list[str]:
+        """Return the marked runs, else the one under the cursor."""
+        current = self._table.current
+        return list(self._marked) or ([current.text("run_id")] if current is not None else [])
+
+    def action_compare(self) -> None:
+        """Compare the marked runs; with one mark, that one with the run under the cursor."""
+        run_ids = list(self._marked)
+        current = self._table.current
+        if len(run_ids) == 1 and current is not None and current.text("run_id") not in self._marked:
+            run_ids.append(current.text("run_id"))
+        if len(run_ids) < 2:
+            self.notify("Mark two runs or more with space; the first is what the others are compared with")
+            return
+        self.post_message(messages.CompareWanted(run_ids))
+
+    def action_plot(self) -> None:
+        """Plot the marked runs, else all that are shown."""
+        marked = [row for row in self._rows if row.text("run_id") in self._marked]
+        rows = marked if len(marked) > 1 else list(self._table.rows)
+        if rows:
+            self.post_message(messages.PlotWanted(rows))
+
+    # What is added to rows
+
+    @work
+    async def action_annotate(self) -> None:
+        """Write tags and a note."""
+        if (row := self._table.current) is None:
+            return
+        asked = await self.app.push_screen_wait(AskTags(row.text("run_id"), remarks.tags(row), row.text("notes")))
+        if asked is not None:
+            one = Annotation(*asked)
+            await self._add({row.text("run_id"): one})
+
+    @work
+    async def action_discard(self) -> None:
+        """Hide the marked runs, else this one."""
+        run_ids = self._chosen()
+        now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        if run_ids and await self._add({run_id: self._with(run_id, now) for run_id in run_ids}):
+            what = run_ids[0] if len(run_ids) == 1 else f"{len(run_ids)} runs"
+            self.notify(f"{what} in the trash: z takes it back. The history keeps every row", markup=False)
+
+    @work
+    async def action_restore(self) -> None:
+        """Take back what went to the trash last."""
+        stamps = [one.trashed_at for one in self._added.values() if one.trashed_at is not None]
+        if not stamps:
+            self.notify("The trash is empty")
+            return
+        last = [run_id for run_id, one in self._added.items() if one.trashed_at == max(stamps)]
+        await self._add({run_id: self._with(run_id, None) for run_id in last})
+
+    def _with(self, run_id: str, trashed_at: str | None) -> Annotation:
+        before = self._added.get(run_id, Annotation())
+        return Annotation(before.tags, before.note, trashed_at)
+
+    async def _add(self, changes: dict[str, Annotation]) -> bool:
+        try:
+            self._added = await asyncio.to_thread(remarks.change, paths.history(), changes)
+        except LmtuiError as error:
+            self._say(error)
+            return False
+        await self._apply()
+        return True
+
+    # One run
 
     def action_open(self) -> None:
         """Show every number of the row."""
@@ -140,14 +266,45 @@ class ResultsScreen(Screen[None]):
         if (row := self._table.current) is not None:
             self.post_message(messages.ReplayWanted(row.text("run_id")))
 
+    @work
+    async def action_export(self) -> None:
+        """Write the run to a file."""
+        if (row := self._table.current) is None:
+            return
+        run_id = row.text("run_id")
+        name = await self.app.push_screen_wait(
+            AskFile(
+                "Write to which file? Its ending is the format: .csv, .json or .md",
+                f"{os.getcwd()}/{run_id}.md",
+                lambda path: export.check(path, force=True),
+            )
+        )
+        if name is None:
+            return
+        path, is_there = _place(name)
+        if is_there and await self.app.push_screen_wait(_replace(path)) != "yes":
+            return
+        try:
+            await asyncio.to_thread(_export, run_id, path)
+        except LmtuiError as error:
+            self._say(error)
+        else:
+            self.notify(f"Written to {path}", markup=False)
+
+    # The filter
+
     def action_find(self) -> None:
         """Type a filter."""
         self.query_one(FilterLine).start()
 
     def action_clear(self) -> None:
-        """Take the filter away, or go back when there is none."""
+        """Take the filter away, else the marks, or go back when there is neither."""
         if self.query_one(FilterLine).words:
             self.query_one(FilterLine).clear()
+        elif self._marked:
+            self._marked = {}
+            self._table.refresh()
+            self._show_title(self._table.count)
         else:
             self.dismiss()
 
@@ -163,72 +320,23 @@ class ResultsScreen(Screen[None]):
     def _on_filter_left(self) -> None:
         self._table.focus()
 
-
-def _text(title: str, width: int, column: str, *, fills: bool = False) -> tuple[str, Column[Row]]:
-    return column, Column(title, width, lambda row: line(row.text(column)), fills=fills)
-
-
-def _number(title: str, width: int, column: str) -> tuple[str, Column[Row]]:
-    def show(row: Row) -> Cell:
-        value = row.number(column)
-        return "inf" if value is not None and math.isinf(value) else short(value)
-
-    return column, Column(title, width, show, right=True)
+    def _say(self, error: LmtuiError) -> None:
+        self.notify(str(error), severity="error", markup=False, timeout=10)
 
 
-def _count(title: str, width: int, column: str) -> tuple[str, Column[Row]]:
-    def show(row: Row) -> Cell:
-        count = row.count(column)
-        return short(row.number(column)) if count is None else str(count) if count < 10**width else short(count)
-
-    return column, Column(title, width, show, right=True)
+def _place(name: str) -> tuple[Path, bool]:
+    path = Path(name).expanduser()
+    return path, path.exists()
 
 
-def _when(row: Row) -> Cell:
-    return line(row.text("started_at"))[5:16].replace("T", " ")
+def _replace(path: Path) -> Ask:
+    return Ask(f"{path} exists", [Answer("n", "leave it", "no"), Answer("r", "replace it", "yes")])
 
 
-def _model(row: Row) -> Cell:
-    return line(row.text("target.model")).rstrip("/").rpartition("/")[2]
+def _export(run_id: str, path: Path) -> None:
+    from lmtui.runner import kept, runs
 
-
-def _phase(row: Row) -> Cell:
-    phase = line(row.text("phase"))
-    return (phase, "" if phase == "done" else "bad")
-
-
-def _grade(row: Row) -> Cell:
-    grade = line(row.text("grade"))
-    return (grade, {"good": "good", "invalid": "bad"}.get(grade, ""))
-
-
-_ALL: tuple[tuple[str, Column[Row]], ...] = (
-    _text("Name", 14, "name", fills=True),
-    ("started_at", Column("Started", 11, _when)),
-    _text("Target", 9, "target.kind"),
-    _number("tok/s", 6, "output_throughput"),
-    _number("TTFT50", 7, "ttft_ms.p50"),
-    _number("TTFT99", 7, "ttft_ms.p99"),
-    _number("ITL50", 6, "itl_ms.p50"),
-    ("grade", Column("Grade", 8, _grade)),
-    _number("ITL99", 6, "itl_ms.p99"),
-    _number("req/s", 6, "request_throughput"),
-    _number("E2E50", 6, "e2e_ms.p50"),
-    _number("E2E99", 6, "e2e_ms.p99"),
-    _number("TPOT50", 7, "tpot_ms.p50"),
-    _count("Conc", 6, "load.concurrency"),
-    _number("Rate", 6, "load.rate"),
-    _count("ok", 6, "outcomes.ok"),
-    ("phase", Column("Phase", 8, _phase)),
-    _number("Goodput", 8, "goodput"),
-    _count("In", 6, "dataset.input_len"),
-    _count("Out", 6, "dataset.output_len"),
-    _number("Cancel", 7, "cancel.rate"),
-    ("target.model", Column("Model", 22, _model)),
-    _text("Run", 44, "run_id"),
-)
-COLUMN_NAMES = [name for name, _ in _ALL]
-COLUMNS = [column for _, column in _ALL]
-TEXTS = frozenset({"name", "started_at", "target.kind", "grade", "phase", "target.model", "run_id"})
-NUMBERS = frozenset(COLUMN_NAMES) - TEXTS
-BEST_IS_HIGH = frozenset({"started_at", "output_throughput", "request_throughput", "goodput", "outcomes.ok"})
+    run = runs.find(run_id)
+    result, held = kept.result(run), kept.record(run)
+    sessions, errors = (None, {}) if held is None else (held.sessions, held.errors)
+    export.export(result, sessions, errors, path, force=True)

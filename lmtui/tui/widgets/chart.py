@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -15,6 +17,9 @@ from lmtui.charts import draw
 from lmtui.charts.axis import Axis
 from lmtui.charts.ticks import window
 
+WINDOW_STEPS = 4
+"""A window of the end moves on by this part of itself, so that most cells stay as they are between."""
+
 Painted = tuple[str, str]
 """A row as its characters, and for each of them its style as one character: two strings that are compared."""
 
@@ -25,7 +30,7 @@ class Chart(Widget):
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"chart--{name}" for name in draw.STYLES}
     DEFAULT_CSS = """
     Chart {
-        height: 1fr;
+        width: 1fr; height: 1fr;
         & > .chart--axis { color: $text-disabled; }
         & > .chart--label { color: $text-muted; }
         & > .chart--limit { color: $text-warning; }
@@ -65,7 +70,7 @@ class Chart(Widget):
         limit: draw.Limit | None = None,
         log: bool = True,
         new: bool = False,
-        start_s: float = 0.0,
+        window_s: float | None = None,
     ) -> None:
         """Draw these series over time. The time axis grows in steps, so that most cells stay as they are.
 
@@ -76,12 +81,17 @@ class Chart(Widget):
             limit: The objective, drawn as a line.
             log: Whether a wide range may make the axis logarithmic.
             new: Other numbers than before: the axis starts anew.
-            start_s: Where the time axis begins; it ends at `end_s` then, when that is later.
+            window_s: Show so much of the end; None: the whole run.
         """
+        start_s = 0.0
+        if window_s is not None and end_s > window_s:
+            step_s = window_s / WINDOW_STEPS
+            start_s = math.ceil((end_s - window_s) / step_s) * step_s
+            series = [replace(one, x=one.x[one.x >= start_s], y=one.y[one.x >= start_s]) for one in series]
         self._series, self._unit, self._limit = series, unit, limit
         self._axis = draw.fit(series, limit, self._axis if self._has_axis and not new else None, log=log)
         self._has_axis = True
-        self._x = Axis(start_s, max(end_s, start_s + 1.0)) if start_s > 0 else Axis(0.0, window(end_s))
+        self._x = Axis(start_s, start_s + (window_s or 0.0)) if start_s else Axis(0.0, window(end_s))
         self._x_is_time, self._x_unit = True, ""
         self._draw()
 

@@ -35,8 +35,11 @@ class KeyLine(Figures):
         self.show(self._content(event.size.width))
 
     def _content(self, width: int) -> Content:
+        keymap = getattr(self.app, "own_keys", None)
         shown = [
-            (key.display, key.label) for key in keys.of(self._place) if key.is_shown and key.state in ("", self._state)
+            (key.display, key.label)
+            for key in keys.of(self._place, keymap)
+            if key.is_shown and (not key.state or self._state in key.state.split())
         ]
         left = width - sum(_width(pair) for pair in _ALWAYS)
         fitting: list[tuple[str, str]] = []

@@ -9,6 +9,7 @@ from itertools import islice
 from rich.cells import cell_len
 from rich.segment import Segment
 from textual.geometry import Size
+from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
@@ -32,8 +33,16 @@ class LogPane(ScrollView, can_focus=True):
     }
     """
 
+    class Behind(Message):
+        """So many lines came while it was scrolled up; 0: it follows again."""
+
+        def __init__(self, lines: int) -> None:
+            super().__init__()
+            self.lines = lines
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
+        self._behind = 0
         self._lines: deque[str] = deque(maxlen=KEPT)
         self._tail = ""
 
@@ -57,11 +66,23 @@ class LogPane(ScrollView, can_focus=True):
         dropped = before + len(new) - len(self._lines)
         width = max((cell_len(one) for one in new), default=0)
         self.virtual_size = Size(max(self.virtual_size.width, width), len(self._lines))
+        self._fall_behind(0 if follows else self._behind + len(new))
         if follows:
             self.scroll_end(animate=False, immediate=True, x_axis=False)
         elif dropped:
             self.scroll_to(y=max(self.scroll_offset.y - dropped, 0), animate=False, immediate=True)
         self.refresh()
+
+    def _fall_behind(self, lines: int) -> None:
+        if lines != self._behind:
+            self._behind = lines
+            self.post_message(self.Behind(lines))
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Follow again once the end is in sight."""
+        super().watch_scroll_y(old_value, new_value)
+        if new_value >= self.max_scroll_y:
+            self._fall_behind(0)
 
     def render_line(self, y: int) -> Strip:
         """Make one line of the screen."""

@@ -92,7 +92,7 @@ class Table(RowList, Generic[T]):
         seen: list[int] = []
         used = 0
         room = self.size.width - 2 * self.has_titles
-        order = [*range(self._fixed), *range(self._fixed + self._skipped, len(self._columns))]
+        order = [*range(min(self._fixed, len(self._columns))), *range(self._fixed + self._skipped, len(self._columns))]
         for index in order:
             width = self._columns[index].width
             if seen and used + width > room:

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lmtui.errors import LmtuiError
-from lmtui.results.annotations import Annotation, applied, change, place, read, tags
+from lmtui.results.remarks import Annotation, applied, change, place, read, tags
 from lmtui.results.rows import Row
 
 NAMES = ("run_id", "tags", "notes")
