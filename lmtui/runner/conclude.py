@@ -36,8 +36,9 @@ def conclude(run: RunDirectory, status: Status, phase: str) -> Result:
         try:
             history.append_once(run.history_path, result)
         except LmtuiError as error:
-            if str(error) not in result.notes:
-                result = msgspec.structs.replace(result, notes=(*result.notes, str(error)))
+            note = f"This run has no row in the history: {error}"
+            if note not in result.notes:
+                result = msgspec.structs.replace(result, notes=(*result.notes, note))
                 run.write_result(result)
         return result
 

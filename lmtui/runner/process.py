@@ -222,7 +222,7 @@ class RunProcess:
     def _exit_now(self, verdict: Verdict | None) -> None:
         """End the process from the heart's thread: the main thread hangs in something that cannot be told to stop."""
         if verdict is None:
-            verdict = self._conclude(Verdict("stopped", "stopped while loading", INTERRUPTED))
+            verdict = self._conclude(Verdict("stopped", "while loading", INTERRUPTED))
         self._finish(verdict)
         reaper.end_own(grace_s=0.0)
         os._exit(verdict.exit_code)

@@ -49,7 +49,7 @@ class Verdict:
 def of_error(error: BaseException, log: Path) -> Verdict:
     """Return the verdict of a run that an error ended; a bug's traceback goes to the log (stderr)."""
     if isinstance(error, Stopped):
-        return Verdict("stopped", "stopped before the first request", INTERRUPTED)
+        return Verdict("stopped", "before the first request", INTERRUPTED)
     if isinstance(error, LmtuiError):
         return Verdict("failed", str(error), error.exit_code)
     with contextlib.suppress(OSError):  # a full disk must not take the verdict too

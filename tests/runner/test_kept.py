@@ -106,5 +106,11 @@ def test_a_history_that_takes_no_row_is_a_note() -> None:
     paths.history().mkdir()
     found = conclude(run, status(run), "done")
     assert found.phase == "done"
-    assert sum("history.csv: the history cannot be read: Is a directory" in note for note in found.notes) == 1
+    assert (
+        sum(
+            "no row in the history: " in note and "history.csv: the history cannot be read: Is a directory" in note
+            for note in found.notes
+        )
+        == 1
+    )
     assert conclude(run, status(run), "done") == found == run.result()
