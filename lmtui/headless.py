@@ -156,7 +156,7 @@ def report(directory: RunDirectory, status: Status, *, as_json: bool, quiet: boo
 
     result: Result | None = directory.result()
     if result is None:
-        raise TargetError(f"{directory.path.name}: {status.message or status.phase}. Its log: {directory.log_path}")
+        raise TargetError(f"{directory.path.name}: {(status.message or status.phase).rstrip(".")}. Its log: {directory.log_path}")
     code = BUG if status.exit_code is None else status.exit_code
     if as_json:
         print_json(result)
