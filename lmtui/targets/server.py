@@ -107,6 +107,11 @@ class ServerTarget:
         except TargetError as error:
             await self.close()
             raise TargetError(self._secrets.mask(str(error))) from error
+        except Exception as error:
+            await self.close()
+            if (masked := self._secrets.mask(str(error))) != str(error):  # a bug, whose text goes to the log
+                raise RuntimeError(f"{type(error).__name__}: {masked}") from None
+            raise
         except BaseException:
             await self.close()
             raise

@@ -94,6 +94,18 @@ async def test_an_error_of_the_server_does_not_repeat_the_key(monkeypatch: pytes
     assert "OPENAI_API_KEY" in said
 
 
+async def test_even_a_bug_does_not_tell_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise ValueError("Illegal header value b'Bearer sk-LEAK-777'")
+
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-LEAK-777")
+    monkeypatch.setattr(server_ready.Inquiry, "check", fails)
+    with fake_server() as (_, base_url), pytest.raises(RuntimeError) as caught:
+        await opened(base_url)
+    assert str(caught.value) == "ValueError: Illegal header value b'Bearer ***'"
+    assert caught.value.__suppress_context__
+
+
 @pytest.mark.parametrize(
     ("manners", "parts"),
     [
