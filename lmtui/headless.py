@@ -156,7 +156,8 @@ def report(directory: RunDirectory, status: Status, *, as_json: bool, quiet: boo
 
     result: Result | None = directory.result()
     if result is None:
-        raise TargetError(f"{directory.path.name}: {(status.message or status.phase).rstrip(".")}. Its log: {directory.log_path}")
+        cause = (status.message or status.phase).rstrip(".")
+        raise TargetError(f"{directory.path.name}: {cause}. Its log: {directory.log_path}")
     code = BUG if status.exit_code is None else status.exit_code
     if as_json:
         print_json(result)

@@ -157,8 +157,8 @@ def _conclude(options: argparse.Namespace, point: Point, directory: RunDirectory
 
 def _nothing_sent(directory: RunDirectory, status: Status) -> LmtuiError:
     """Return why a run has no figures, with the run's own exit code."""
-    words = f"{directory.run_id} sent nothing: {(status.message or status.phase).rstrip(".")}. Its log: {directory.log_path}"
-    error = LmtuiError(words)
+    cause = (status.message or status.phase).rstrip(".")
+    error = LmtuiError(f"{directory.run_id} sent nothing: {cause}. Its log: {directory.log_path}")
     error.exit_code = TARGET if status.exit_code is None else status.exit_code
     return error
 
