@@ -116,12 +116,14 @@ def to_choose(columns: Collection[str], rows: Sequence[Row]) -> list[tuple[str, 
     return found + [(name, "") for name in columns if name not in _KNOWN and any(row.text(name) for row in rows)]
 
 
-def ordered(rows: Sequence[Row], name: str, *, is_descending: bool) -> list[Row]:
-    """Return the rows by a column: as numbers where every cell that is not empty is one, else as text; missing last."""
-    known = [row for row in rows if row.text(name)]
-    missing = [row for row in rows if not row.text(name)]
-    numbers = [row.number(name) for row in known]
-    if None not in numbers:
-        order = sorted(range(len(known)), key=lambda i: numbers[i] or 0.0, reverse=is_descending)
-        return [known[i] for i in order] + missing
-    return sorted(known, key=lambda row: row.text(name), reverse=is_descending) + missing
+def order(rows: Sequence[Row], name: str, *, is_descending: bool) -> list[int]:
+    """Return the places of the rows by a column: as numbers where every cell that is not empty is one, else as text.
+
+    Rows without the cell come last.
+    """
+    known = [i for i, row in enumerate(rows) if row.text(name)]
+    missing = [i for i, row in enumerate(rows) if not row.text(name)]
+    numbers = {i: rows[i].number(name) for i in known}
+    if None not in numbers.values():
+        return sorted(known, key=lambda i: numbers[i] or 0.0, reverse=is_descending) + missing
+    return sorted(known, key=lambda i: rows[i].text(name), reverse=is_descending) + missing

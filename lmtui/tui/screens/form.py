@@ -141,15 +141,15 @@ class FormScreen(Screen[None]):
         editor.styles.width = width
         declared = by_key(field.key)
         editor.suggester = PathSuggester() if declared is not None and declared.declaration.path else None
-        editor.add_class("-used")
+        editor.display = True
         editor.value = text
         editor.cursor_position = len(text)
-        editor.focus()
+        self.set_focus(editor)  # at once: what is typed ahead goes into it
 
     def _close_editor(self) -> None:
         self._edited = None
-        self.query_one("#editor", Editor).remove_class("-used")
-        self._fields.focus()
+        self.query_one("#editor", Editor).display = False
+        self.set_focus(self._fields)
 
     def commit_edit(self, *, then: int = 0) -> None:
         """Take what is in the editor, and go `then` rows on."""
@@ -237,7 +237,7 @@ class FormScreen(Screen[None]):
 
     @on(FilterLine.Left)
     def _on_find_left(self) -> None:
-        self._fields.focus()
+        self.set_focus(self._fields)
 
     # Keeping and running
 
@@ -316,6 +316,7 @@ class Editor(Input):
         """Keep the cursor still: a blink is a redraw."""
         self.cursor_blink = False
         self.select_on_focus = False
+        self.display = False
 
     async def _on_key(self, event: events.Key) -> None:
         form = self.screen

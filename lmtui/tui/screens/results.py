@@ -41,6 +41,7 @@ class ResultsScreen(Screen[None]):
         super().__init__()
         self._held: list[Row] = []
         self._rows: list[Row] = []
+        self._order: list[int] = []
         self._all_columns: tuple[str, ...] = ()
         self._added: dict[str, Annotation] = {}
         self._columns = USUAL
@@ -104,14 +105,17 @@ class ResultsScreen(Screen[None]):
         self._filter = await asyncio.to_thread(RunFilter, self._rows, columns)
         known = {row.text("run_id") for row in self._rows}
         self._marked = {run_id: None for run_id in self._marked if run_id in known}
+        self._put_in_order()
         self._show()
+
+    def _put_in_order(self) -> None:
+        self._order = result_columns.order(self._rows, self._sort, is_descending=self._is_descending)
 
     def _show(self, cursor: int | None = None) -> None:
         words = self.query_one(FilterLine).words
         found = self._filter.find(words)
-        rows = result_columns.ordered(
-            [self._rows[i] for i in found.rows], self._sort, is_descending=self._is_descending
-        )
+        kept = set(found.rows)
+        rows = [self._rows[i] for i in self._order if i in kept]
         self._table.nothing = (
             "" if self._rows == [] else "no run has these words: esc takes the filter away" if words else ""
         )
@@ -142,11 +146,13 @@ class ResultsScreen(Screen[None]):
     def _sort_by(self, step: int) -> None:
         self._sort = self._columns[(self._columns.index(self._sort) + step) % len(self._columns)]
         self._is_descending = self._sort in BEST_IS_HIGH
+        self._put_in_order()
         self._show(cursor=0)
 
     def action_order(self) -> None:
         """Turn the order round."""
         self._is_descending = not self._is_descending
+        self._put_in_order()
         self._show(cursor=0)
 
     @work
@@ -157,6 +163,7 @@ class ResultsScreen(Screen[None]):
         if not chosen:
             return
         self._take_columns(tuple(chosen))
+        self._put_in_order()
         self._show()
         try:
             settings.remember("results.columns", None if tuple(chosen) == USUAL else chosen)

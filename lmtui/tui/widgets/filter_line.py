@@ -18,11 +18,10 @@ class FilterLine(Horizontal):
 
     DEFAULT_CSS = """
     FilterLine {
-        dock: bottom; height: 1; display: none; background: $panel;
+        dock: bottom; height: 1; background: $panel;
         & > Figures { width: auto; padding: 0 1; color: $text-accent; }
         & > Input { width: 1fr; }
     }
-    FilterLine.-used { display: block; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "clear", show=False),
@@ -37,6 +36,11 @@ class FilterLine(Horizontal):
         yield Figures("/")
         yield Input(compact=True)
 
+    def on_mount(self) -> None:
+        """Hide until it is used."""
+        self.query_one(Input).cursor_blink = False
+        self.display = False
+
     @property
     def words(self) -> str:
         """What is typed."""
@@ -44,10 +48,8 @@ class FilterLine(Horizontal):
 
     def start(self) -> None:
         """Show it and type into it."""
-        self.add_class("-used")
-        box = self.query_one(Input)
-        box.cursor_blink = False
-        box.focus()
+        self.display = True
+        self.screen.set_focus(self.query_one(Input))  # at once: what is typed ahead goes into it
 
     def clear(self) -> None:
         """Take the filter away."""
@@ -65,5 +67,5 @@ class FilterLine(Horizontal):
 
     def action_leave(self) -> None:
         """Go back to the list."""
-        self.set_class(bool(self.words), "-used")
+        self.display = bool(self.words)
         self.post_message(self.Left())
