@@ -19,7 +19,7 @@ from lmtui.results.rows import Row
 SCHEMA = 1
 
 
-class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
+class Remark(msgspec.Struct, frozen=True, omit_defaults=True):
     """What was added to one row.
 
     Attributes:
@@ -34,7 +34,7 @@ class Annotation(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class _File(msgspec.Struct, frozen=True):
     schema: int
-    runs: dict[str, Annotation]
+    runs: dict[str, Remark]
 
 
 def place(history: Path) -> Path:
@@ -42,7 +42,7 @@ def place(history: Path) -> Path:
     return history.with_name("annotations.json")
 
 
-def read(history: Path) -> dict[str, Annotation]:
+def read(history: Path) -> dict[str, Remark]:
     """Return run_id → annotation; nothing when there is no file.
 
     Raises:
@@ -66,7 +66,7 @@ def read(history: Path) -> dict[str, Annotation]:
     return held.runs
 
 
-def change(history: Path, changes: Mapping[str, Annotation]) -> dict[str, Annotation]:
+def change(history: Path, changes: Mapping[str, Remark]) -> dict[str, Remark]:
     """Put these annotations in the place of those of the same runs, under a lock; return all.
 
     Raises:
@@ -75,7 +75,7 @@ def change(history: Path, changes: Mapping[str, Annotation]) -> dict[str, Annota
     path = place(history)
     with locked(path):
         runs = {**read(history), **changes}
-        runs = {run_id: one for run_id, one in runs.items() if one != Annotation()}
+        runs = {run_id: one for run_id, one in runs.items() if one != Remark()}
         temporary = path.with_name(f".{path.name}.new")  # one writer at a time: the lock is held
         try:
             with temporary.open("wb") as file:
@@ -89,7 +89,7 @@ def change(history: Path, changes: Mapping[str, Annotation]) -> dict[str, Annota
     return runs
 
 
-def applied(rows: Sequence[Row], annotations: Mapping[str, Annotation]) -> list[Row]:
+def applied(rows: Sequence[Row], annotations: Mapping[str, Remark]) -> list[Row]:
     """Return the rows that are not in the trash, with the tags and notes that were added."""
     if not annotations:
         return list(rows)
@@ -103,7 +103,7 @@ def applied(rows: Sequence[Row], annotations: Mapping[str, Annotation]) -> list[
     return found
 
 
-def _with(row: Row, one: Annotation) -> Row:
+def _with(row: Row, one: Remark) -> Row:
     cells = dict(row)
     if one.tags is not None:
         cells["tags"] = msgspec.json.encode(one.tags).decode() if one.tags else ""

@@ -217,7 +217,15 @@ class LmtuiApp(App[None]):
     def action_jump(self) -> None:
         """Put a letter on every part of the screen that keys can go to."""
         if not self.screen.is_modal:
-            self.push_screen(JumpScreen(self.screen), lambda widget: widget and widget.focus())
+            self._jump(self.screen)
+
+    @work(exclusive=True, group="jump")
+    async def _jump(self, screen: Screen[object]) -> None:
+        goal = await self.push_screen_wait(JumpScreen(screen))
+        if isinstance(goal, str):
+            await self.run_action(goal, default_namespace=screen)
+        elif goal is not None:
+            screen.set_focus(goal)
 
     @work(exclusive=True, group="leave")
     async def action_leave(self) -> None:

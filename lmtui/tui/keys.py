@@ -172,7 +172,12 @@ def ids() -> set[str]:
 
 def written(names: str) -> str:
     """Return how keys, as Textual names them with commas between, are written in a footer."""
-    return " ".join(name.strip().replace("ctrl+", "^").replace("shift+", "⇧") for name in names.split(","))
+    return " ".join(_written(name.strip()) for name in names.split(","))
+
+
+def _written(name: str) -> str:
+    is_function_key = name[0] == "f" and name[1:].isdigit()
+    return name.upper() if is_function_key else name.replace("ctrl+", "^").replace("shift+", "⇧")
 
 
 def bindings(place: str) -> list[BindingType]:

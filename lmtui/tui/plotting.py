@@ -39,7 +39,7 @@ def first_choice(rows: Sequence[Row]) -> tuple[str, str, str]:
     """Return the columns that probably tell most: across, upward, lines by ("" for one line)."""
     across = next((name for name in ACROSS if _varies(rows, name)), "load.concurrency")
     upward = "ttft_ms.p99" if across == "load.rate" else "output_throughput"
-    lines = next((name for name in LINES if 1 < len({row.text(name) for row in rows}) <= MOST_SERIES), "")
+    lines = next((name for name in LINES if 1 < len({row.text(name) for row in rows}) <= len(rows) // 2), "")
     return across, upward, lines
 
 

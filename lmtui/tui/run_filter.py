@@ -32,6 +32,8 @@ NAMES = {
     "ok": "outcomes.ok",
     "run": "run_id",
     "date": "started_at",
+    "tag": "tags",
+    "note": "notes",
 }
 """Short names of columns. `ttft.p99` works as well: it means `ttft_ms.p99`."""
 

@@ -76,7 +76,7 @@ class CompareScreen(Screen[None]):
         try:
             self._found = await asyncio.to_thread(_compared, self._run_ids)
         except LmtuiError as error:
-            self.query_one("#compare-text", Figures).show(f"They cannot be compared: {error}")
+            self.query_one("#compare-text", Figures).show(f"They cannot be compared: {error}", wraps=True)
             return
         has_samples = sum(samples is not None for samples in self._found.samples) > 0
         self.query_one("#compare-charts").set_class(has_samples, "-used")
@@ -96,7 +96,7 @@ class CompareScreen(Screen[None]):
 
     def _show_text(self) -> None:
         if text := self._text():
-            self.query_one("#compare-text", Figures).show(_coloured(text))
+            self.query_one("#compare-text", Figures).show(_coloured(text), wraps=True)
 
     def _draw(self) -> None:
         if self._found is None:

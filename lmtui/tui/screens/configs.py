@@ -124,7 +124,7 @@ class ConfigsScreen(Screen[None]):
     @on(Table.Moved)
     def _preview(self) -> None:
         entry = self._current
-        self.query_one("#preview-text", Figures).show(self._preview_text(entry))
+        self.query_one("#preview-text", Figures).show(self._preview_text(entry), wraps=True)
         self.query_one("#preview-file", Figures).show(entry.text if entry is not None else "")
 
     def _preview_text(self, entry: Entry | None) -> Content:

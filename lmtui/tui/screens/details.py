@@ -70,7 +70,7 @@ class DetailsScreen(Screen[None]):
             text = row_text(self._row)
         else:
             text = "This run has no result yet"
-        self.query_one("#details-text", Figures).show(text)
+        self.query_one("#details-text", Figures).show(text, wraps=True)
         self._latencies = await asyncio.to_thread(self._samples)
         if self._latencies:
             self.query_one("#details-charts").add_class("-used")

@@ -107,13 +107,15 @@ class AskName(ModalScreen["str | None"]):
 
     def problem(self, name: str) -> str:
         """Return why the name cannot be taken; "" when it can."""
-        return "A name is needed" if not name else f"{name} exists already" if name in self._taken else ""
+        if not name:
+            return "A name is needed: type one"
+        return f"{name} exists already: type another" if name in self._taken else ""
 
     @on(Input.Submitted)
     def _take(self, event: Input.Submitted) -> None:
         name = event.value.strip()
         if wrong := self.problem(name):
-            self.query_one("#name-hint", Figures).show(f"{wrong}: type another")
+            self.query_one("#name-hint", Figures).show(wrong, wraps=True)
             return
         self.dismiss(name)
 
@@ -135,6 +137,7 @@ class AskFile(AskName):
         box = self.query_one(Input)
         box.suggester = PathSuggester()
         box.select_on_focus = False
+        self.query_one(".dialog").add_class("dialog-wide")
         super().on_mount()
         box.cursor_position = len(box.value)
         self.query_one("#name-hint", Figures).show("enter: write it · →: complete the path · esc: leave it")

@@ -8,6 +8,7 @@ from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, Horizontal
+from textual.geometry import Offset
 from textual.screen import Screen
 from textual.widgets import Input
 
@@ -19,6 +20,7 @@ from lmtui.errors import LmtuiError
 from lmtui.tui import keys, messages
 from lmtui.tui.form_model import Draft, Field, SectionRow
 from lmtui.tui.screens.dialogs import Answer, Ask, Note, Pick
+from lmtui.tui.screens.jump import Part
 from lmtui.tui.widgets.figures import Figures
 from lmtui.tui.widgets.filter_line import FilterLine
 from lmtui.tui.widgets.key_line import KeyLine
@@ -215,6 +217,16 @@ class FormScreen(Screen[None]):
         self._changed_only = False
         self.query_one(FilterLine).clear()
         self._show(cursor=0, key=key)
+
+    def jump_parts(self) -> list[Part]:
+        """Return the sections, for jump mode."""
+        place = self.query_one("#sections").region.offset
+        rows = self._draft.sections()
+        return [(place + Offset(0, y), f"section({row.section!r})") for y, row in enumerate(rows)]
+
+    def action_section(self, name: str) -> None:
+        """Open this section."""
+        self._open_section(name)
 
     @on(Table.Moved, "#sections")
     def _on_section_clicked(self, event: Table.Moved) -> None:

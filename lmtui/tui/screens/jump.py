@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Protocol, runtime_checkable
 
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.geometry import Offset
 from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
 
@@ -15,7 +16,19 @@ from lmtui.tui.widgets.figures import Figures
 LETTERS = "asdfghjklqwertyuiopzxcvbnm"
 
 
-class JumpScreen(ModalScreen["Widget | None"]):
+Part = tuple[Offset, "Widget | str"]
+"""Where its letter stands; the widget that takes the focus, or the action that goes there."""
+
+
+@runtime_checkable
+class HasParts(Protocol):
+    """A screen with parts that do not take the focus."""
+
+    def jump_parts(self) -> list[Part]:
+        """Return them."""
+
+
+class JumpScreen(ModalScreen["Widget | str | None"]):
     """Lies over a screen whose parts stay in sight; returns the part that was chosen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,ctrl+c,ctrl+o", "close", show=False, priority=True)]
@@ -30,20 +43,24 @@ class JumpScreen(ModalScreen["Widget | None"]):
         super().__init__()
         chain = below.focus_chain
         outer = {id(ancestor) for widget in chain for ancestor in widget.ancestors}
-        parts = [widget for widget in chain if widget.region.area and id(widget) not in outer]
-        self._parts: dict[str, Widget] = dict(zip(LETTERS, parts, strict=False))
+        inner = [widget for widget in chain if widget.region.area and id(widget) not in outer]
+        parts: list[Part] = [(widget.region.offset, widget) for widget in inner]
+        if isinstance(below, HasParts):
+            parts += below.jump_parts()
+        self._parts = dict(zip(LETTERS, parts, strict=False))
 
     def compose(self) -> ComposeResult:
         """Lay a letter on each part."""
-        for letter, widget in self._parts.items():
+        for letter, (place, _) in self._parts.items():
             mark = Figures(f" {letter} ")
-            mark.styles.offset = (widget.region.x, widget.region.y)
+            mark.styles.offset = (place.x, place.y)
             yield mark
 
     def on_key(self, event: events.Key) -> None:
         """Go to the part with this letter; any other key closes."""
         event.stop()
-        self.dismiss(self._parts.get(event.character or ""))
+        _, goal = self._parts.get(event.character or "", (None, None))
+        self.dismiss(goal)
 
     def action_close(self) -> None:
         """Close it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -25,7 +25,6 @@ class PickMany(ModalScreen["list[str] | None"]):
         Binding("escape,ctrl+c", "give_up", show=False, priority=True),
         Binding("up", "move(-1)", show=False, priority=True),
         Binding("down", "move(1)", show=False, priority=True),
-        Binding("space", "choose", show=False, priority=True),
         Binding("ctrl+r", "usual", show=False, priority=True),
     ]
 
@@ -40,7 +39,7 @@ class PickMany(ModalScreen["list[str] | None"]):
         """Lay out the line to type in and the list."""
         with Vertical(classes="dialog dialog-wide"):
             yield Figures(self._question, classes="dialog-title")
-            yield Input(placeholder="type to narrow · space chooses · enter takes · ^r the usual ones", compact=True)
+            yield Narrow(placeholder="type to narrow · space chooses · enter takes · ^r the usual ones", compact=True)
             table: Table[Choice] = Table(
                 [
                     Column("", 3, self._mark),
@@ -103,6 +102,16 @@ class PickMany(ModalScreen["list[str] | None"]):
     def action_give_up(self) -> None:
         """Leave it as it was."""
         self.dismiss(None)
+
+
+class Narrow(Input):
+    """A line for words of which a blank is none: space chooses."""
+
+    async def _on_key(self, event: events.Key) -> None:
+        if event.key == "space" and isinstance(self.screen, PickMany):
+            event.stop()
+            event.prevent_default()
+            self.screen.action_choose()
 
 
 class AskTags(ModalScreen["tuple[tuple[str, ...], str] | None"]):

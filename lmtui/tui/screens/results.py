@@ -17,7 +17,7 @@ from textual.widgets import Input
 from lmtui import paths
 from lmtui.errors import LmtuiError
 from lmtui.results import export, history, remarks
-from lmtui.results.remarks import Annotation
+from lmtui.results.remarks import Remark
 from lmtui.results.rows import Row
 from lmtui.tui import keys, messages, result_columns, settings
 from lmtui.tui.catalog import history_stamp
@@ -43,7 +43,7 @@ class ResultsScreen(Screen[None]):
         self._rows: list[Row] = []
         self._order: list[int] = []
         self._all_columns: tuple[str, ...] = ()
-        self._added: dict[str, Annotation] = {}
+        self._added: dict[str, Remark] = {}
         self._columns = USUAL
         self._marked: dict[str, None] = {}
         self._filter = RunFilter([], [])
@@ -217,7 +217,7 @@ class ResultsScreen(Screen[None]):
             return
         asked = await self.app.push_screen_wait(AskTags(row.text("run_id"), remarks.tags(row), row.text("notes")))
         if asked is not None:
-            one = Annotation(*asked)
+            one = Remark(*asked)
             await self._add({row.text("run_id"): one})
 
     @work
@@ -239,11 +239,11 @@ class ResultsScreen(Screen[None]):
         last = [run_id for run_id, one in self._added.items() if one.trashed_at == max(stamps)]
         await self._add({run_id: self._with(run_id, None) for run_id in last})
 
-    def _with(self, run_id: str, trashed_at: str | None) -> Annotation:
-        before = self._added.get(run_id, Annotation())
-        return Annotation(before.tags, before.note, trashed_at)
+    def _with(self, run_id: str, trashed_at: str | None) -> Remark:
+        before = self._added.get(run_id, Remark())
+        return Remark(before.tags, before.note, trashed_at)
 
-    async def _add(self, changes: dict[str, Annotation]) -> bool:
+    async def _add(self, changes: dict[str, Remark]) -> bool:
         try:
             self._added = await asyncio.to_thread(remarks.change, paths.history(), changes)
         except LmtuiError as error:

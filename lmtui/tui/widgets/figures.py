@@ -13,11 +13,11 @@ class Figures(Static):
         super().__init__(text, id=id, classes=classes, markup=False)
         self._shown: str | Content = text
 
-    def show(self, text: str | Content) -> None:
-        """Show the text; nothing is drawn when it is what stands there."""
+    def show(self, text: str | Content, *, wraps: bool = False) -> None:
+        """Show the text; nothing is drawn when it is what stands there. `wraps`: it may take more rows than lines."""
         if text == self._shown:
             return
-        has_other_height = self.size.height == 0 or str(text).count("\n") != str(self._shown).count("\n")
+        has_other_height = wraps or self.size.height == 0 or str(text).count("\n") != str(self._shown).count("\n")
         self._shown = text
         self.update(text, layout=has_other_height)
 

@@ -42,6 +42,7 @@ class LogPane(ScrollView, can_focus=True):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
+        self._follows = True
         self._behind = 0
         self._lines: deque[str] = deque(maxlen=KEPT)
         self._tail = ""
@@ -59,15 +60,14 @@ class LogPane(ScrollView, can_focus=True):
 
     def write_lines(self, lines: Iterable[str]) -> None:
         """Append whole lines that are safe to show."""
-        follows = self.scroll_offset.y >= self.max_scroll_y
         before = len(self._lines)
         new = list(lines)
         self._lines.extend(new)
         dropped = before + len(new) - len(self._lines)
         width = max((cell_len(one) for one in new), default=0)
         self.virtual_size = Size(max(self.virtual_size.width, width), len(self._lines))
-        self._fall_behind(0 if follows else self._behind + len(new))
-        if follows:
+        self._fall_behind(0 if self._follows else self._behind + len(new))
+        if self._follows:
             self.scroll_end(animate=False, immediate=True, x_axis=False)
         elif dropped:
             self.scroll_to(y=max(self.scroll_offset.y - dropped, 0), animate=False, immediate=True)
@@ -81,8 +81,14 @@ class LogPane(ScrollView, can_focus=True):
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Follow again once the end is in sight."""
         super().watch_scroll_y(old_value, new_value)
-        if new_value >= self.max_scroll_y:
+        self._follows = new_value >= self.max_scroll_y
+        if self._follows:
             self._fall_behind(0)
+
+    def on_resize(self) -> None:
+        """Keep the end in sight, unless it was scrolled up."""
+        if self._follows:
+            self.call_after_refresh(self.scroll_end, animate=False, immediate=True, x_axis=False)
 
     def render_line(self, y: int) -> Strip:
         """Make one line of the screen."""
