@@ -59,6 +59,7 @@ KEYS: tuple[Key, ...] = (
     Key("app", "command_palette", "ctrl+p", "palette", "Find an action by its name", "^p", False),
     Key("app", "jump", "ctrl+o", "jump", "Put a letter on every part of the screen; it goes there", "^o", False),
     Key("app", "leave", "ctrl+q,ctrl+c", "quit", "Quit; asks what to do with a live run", "^q", False, True),
+    Key("app", "suspend_process", "ctrl+z", "suspend", "Go back to the shell; `fg` there comes back", "^z", False),
     Key("list", "up", "up,k", "up", "Move up", "↑ k", False),
     Key("list", "down", "down,j", "down", "Move down", "↓ j", False),
     Key("list", "page_up", "pageup,ctrl+u", "page up", "Move up by a page", "PgUp", False),

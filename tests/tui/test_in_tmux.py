@@ -51,6 +51,15 @@ class Terminal:
     def resize(self, width: int, height: int) -> None:
         self._tmux("resize-window", "-x", str(width), "-y", str(height))
 
+    def pane(self, name: str) -> str:
+        """Return what tmux knows of the pane."""
+        return self._tmux("display-message", "-p", f"#{{{name}}}").strip()
+
+    def close_window(self) -> None:
+        """Close the terminal as a lost connection does; the server stays."""
+        self._tmux("new-window", "-d", "sh")
+        self._tmux("kill-window", "-t", "0")
+
     @property
     def screen(self) -> str:
         return self._tmux("capture-pane", "-p")

@@ -182,3 +182,15 @@ def test_a_term_about_no_column_filters_nothing_and_says_so() -> None:
     found = RunFilter([row], COLUMNS).find("foo>3 base")
     assert found.rows == [0]
     assert "foo" in found.problem
+
+
+@pytest.mark.parametrize("size", [(20, 5), (30, 8), (3, 3)])
+async def test_sorting_by_any_column_ends_also_where_it_does_not_fit(size: tuple[int, int]) -> None:
+    made(1, 300.0)
+    async with results(size=size) as (pilot, screen):
+        for _ in range(len(COLUMN_NAMES) + 1):
+            screen.action_sort_right()
+        for _ in range(len(COLUMN_NAMES) + 1):
+            screen.action_sort_left()
+        await pilot.pause()
+        assert names(screen) == ["run1"]

@@ -68,7 +68,7 @@ class CompareScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Read the runs."""
-        self.query_one("#compare-body").focus()
+        self.set_focus(self.query_one("#compare-body"))
         self._read()
 
     @work(exclusive=True)

@@ -63,7 +63,7 @@ class ConfigsScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Read what there is, and keep an eye on live runs."""
-        self.query_one("#configs", Table).focus()
+        self.set_focus(self.query_one("#configs", Table))
         self._poll = self.set_interval(POLL_S, self._look_for_live_runs)
         self._look_for_live_runs()
         self._read()
@@ -281,7 +281,7 @@ class ConfigsScreen(Screen[None]):
 
     @on(FilterLine.Left)
     def _on_filter_left(self) -> None:
-        self.query_one("#configs", Table).focus()
+        self.set_focus(self.query_one("#configs", Table))
 
     def _say(self, error: LmtuiError) -> None:
         self.notify(str(error), severity="error", markup=False, timeout=8)

@@ -58,7 +58,7 @@ class DetailsScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Read the run."""
-        self.query_one("#details-body").focus()
+        self.set_focus(self.query_one("#details-body"))
         self._read()
 
     @work(exclusive=True)

@@ -61,7 +61,7 @@ class Ask(ModalScreen[str]):
         """Show the answers."""
         table = self.query_one("#answers", Table)
         table.show(self._answers)
-        table.focus()
+        self.set_focus(table)
 
     def on_key(self, event: events.Key) -> None:
         """Give the answer whose key was pressed."""
@@ -103,7 +103,7 @@ class AskName(ModalScreen["str | None"]):
     def on_mount(self) -> None:
         """Start typing."""
         self.query_one(Input).cursor_blink = False
-        self.query_one(Input).focus()
+        self.set_focus(self.query_one(Input))
 
     def problem(self, name: str) -> str:
         """Return why the name cannot be taken; "" when it can."""
@@ -191,7 +191,7 @@ class Pick(ModalScreen["str | None"]):
         names = [name for name, _ in self._choices]
         self.query_one("#choices", Table).show(self._choices, cursor=names.index(self._at) if self._at in names else 0)
         self.query_one(Input).cursor_blink = False
-        self.query_one(Input).focus()
+        self.set_focus(self.query_one(Input))
 
     @on(Input.Changed)
     def _narrow(self, event: Input.Changed) -> None:

@@ -64,7 +64,7 @@ class FormScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Show the first section."""
-        self._fields.focus()
+        self.set_focus(self._fields)
         self._show(cursor=0)
 
     @property
@@ -129,9 +129,20 @@ class FormScreen(Screen[None]):
         self.action_edit()
 
     def on_key(self, event: events.Key) -> None:
-        """Begin an edit with what is typed."""
+        """Begin an edit with what is typed; what was typed ahead of the editor's focus goes into it, in order."""
+        editor = self.query_one("#editor", Editor)
+        if self._edited is not None and event is not editor.last_key:
+            event.stop()
+            editor.post_message(events.Key(event.key, event.character))
+            return
         field = self._fields.current
-        if self._fields.has_focus and field and not field.choices and event.character in STARTS_AN_EDIT:
+        if (
+            self._edited is None
+            and self._fields.has_focus
+            and field
+            and not field.choices
+            and event.character in STARTS_AN_EDIT
+        ):
             event.stop()
             self._open_editor(field, event.character or "")
 
@@ -245,7 +256,8 @@ class FormScreen(Screen[None]):
 
     @on(Input.Changed, "FilterLine Input")
     def _on_words(self) -> None:
-        self._show(cursor=0)
+        current = self._fields.current
+        self._show(cursor=0, key="" if self._words or current is None else current.key)
 
     @on(FilterLine.Left)
     def _on_find_left(self) -> None:
@@ -330,7 +342,11 @@ class Editor(Input):
         self.select_on_focus = False
         self.display = False
 
+    last_key: events.Key | None = None
+    """The key that came here last; one that was not for the editor goes on to the form."""
+
     async def _on_key(self, event: events.Key) -> None:
+        self.last_key = event
         form = self.screen
         if not isinstance(form, FormScreen):
             return

@@ -35,7 +35,7 @@ class HelpScreen(ModalScreen[None]):
 
     def on_mount(self) -> None:
         """Scroll with the keys."""
-        self.query_one(VerticalScroll).focus()
+        self.set_focus(self.query_one(VerticalScroll))
 
     def action_close(self) -> None:
         """Close it."""

@@ -87,7 +87,7 @@ class LiveScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Follow the run."""
-        self.query_one("#throughput").focus()
+        self.set_focus(self.query_one("#throughput"))
         self._name_latency()
         self._follow()
         self._timer = self.set_interval(REFRESH_S, self._tick)

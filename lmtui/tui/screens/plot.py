@@ -48,7 +48,7 @@ class PlotScreen(Screen[None]):
     def on_mount(self) -> None:
         """Draw."""
         self.query_one("#plot").can_focus = True
-        self.query_one("#plot").focus()
+        self.set_focus(self.query_one("#plot"))
         self._draw()
 
     def _draw(self) -> None:

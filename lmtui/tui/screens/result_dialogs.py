@@ -61,7 +61,7 @@ class PickMany(ModalScreen["list[str] | None"]):
         """Show all choices."""
         self._table.show(self._choices)
         self.query_one(Input).cursor_blink = False
-        self.query_one(Input).focus()
+        self.set_focus(self.query_one(Input))
 
     @property
     def _table(self) -> Table[Choice]:
@@ -143,7 +143,7 @@ class AskTags(ModalScreen["tuple[tuple[str, ...], str] | None"]):
         """Start typing."""
         for box in self.query(Input):
             box.cursor_blink = False
-        self.query_one("#tags").focus()
+        self.set_focus(self.query_one("#tags"))
 
     @on(Input.Submitted)
     def _take(self) -> None:

@@ -62,7 +62,7 @@ class ResultsScreen(Screen[None]):
     def on_mount(self) -> None:
         """Begin in the table."""
         self._take_columns(settings.load().columns or USUAL)
-        self._table.focus()
+        self.set_focus(self._table)
 
     @property
     def _table(self) -> Table[Row]:
@@ -325,7 +325,7 @@ class ResultsScreen(Screen[None]):
 
     @on(FilterLine.Left)
     def _on_filter_left(self) -> None:
-        self._table.focus()
+        self.set_focus(self._table)
 
     def _say(self, error: LmtuiError) -> None:
         self.notify(str(error), severity="error", markup=False, timeout=10)

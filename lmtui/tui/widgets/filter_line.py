@@ -18,7 +18,7 @@ class FilterLine(Horizontal):
 
     DEFAULT_CSS = """
     FilterLine {
-        dock: bottom; height: 1; background: $panel;
+        height: 1; background: $panel;
         & > Figures { width: auto; padding: 0 1; color: $text-accent; }
         & > Input { width: 1fr; }
     }

@@ -83,8 +83,11 @@ class Table(RowList, Generic[T]):
     def mark_sorted(self, column: int, *, is_descending: bool) -> None:
         """Mark the column that the rows are sorted by, and bring it into sight."""
         self._sorted = (column, is_descending)
-        while column >= self._fixed and column not in self._seen() and self._skipped < len(self._columns):
-            self._skipped += 1 if column >= self._fixed + self._skipped else -1
+        before = column - self._fixed
+        if before >= 0:
+            self._skipped = min(self._skipped, before)
+            while self._skipped < before and column not in self._seen():
+                self._skipped += 1
         self.refresh()
 
     def _seen(self) -> list[int]:
