@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterator
 
-from lmtui.config import engine_rules, headers, server_url
+from lmtui.config import engine_rules, guided_files, headers, server_url
 from lmtui.config.declared import DECLARED, applies, by_key
 from lmtui.config.model import GUIDING, Config
 from lmtui.config.sentences import shown
@@ -199,6 +199,19 @@ def _guiding_is_possible(config: Config) -> Broken:
         yield "guided.response_format", f'must be json_schema or json_object with target.preset = "{target.preset}"'
 
 
+def _guiding_can_be_read(config: Config) -> Broken:
+    guided = config.guided
+    if config.target.kind not in GUIDING:
+        return
+    if guided.response_format == "json_schema" and guided.json_schema_path is not None:
+        try:
+            guided_files.schema(guided.json_schema_path)
+        except ValueError as error:
+            yield "guided.json_schema_path", str(error)
+    if guided.response_format == "regex_schema" and guided.regex and (fault := guided_files.regex_fault(guided.regex)):
+        yield "guided.regex", fault
+
+
 RULES: tuple[tuple[tuple[str, ...], Rule], ...] = (
     (("target.model", "target.api"), _model_is_named),
     (("target.base_url", "target.preset"), _base_url_is_one),
@@ -211,6 +224,7 @@ RULES: tuple[tuple[tuple[str, ...], Rule], ...] = (
     (("load.mode", "load.ramp_s", "load.rate"), _ramp_has_a_rate),
     (("cancel.rate", "cancel.when", "cancel.value", "cancel.value_max"), _cancel_is_complete),
     (("guided.response_format", "guided.baseline", "target.api", "target.preset"), _guiding_is_possible),
+    (("guided.response_format", "guided.json_schema_path", "guided.regex"), _guiding_can_be_read),
     *engine_rules.RULES,
 )
 """The keys that a rule reads, beside target.kind, and the rule."""

@@ -99,8 +99,9 @@ def _show_plans(options: argparse.Namespace, points: list[Point]) -> int:
 
     def silent(line: str, share: float | None) -> None: ...
 
-    for point in points:
-        plan = draw(pointing.planned(point), silent)
+    configs = [pointing.planned(point) for point in points]
+    for point, config in zip(points, configs, strict=True):
+        plan = draw(config, silent)
         if options.json:
             print_json(plan_object(plan))
             continue

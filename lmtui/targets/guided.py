@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
+from lmtui.config import guided_files
 from lmtui.config.model import Config
 from lmtui.errors import ConfigError, TargetError
 
@@ -80,12 +80,8 @@ def refuse_uncompilable(wanted: dict[str, Any] | None) -> None:
         raise TargetError(f"{key} cannot be compiled into a grammar ({reason}): {text[:200]}") from error
 
 
-def _schema(name: str) -> Any:
-    path = Path(name).expanduser()
+def _schema(name: str) -> dict[str, Any]:
     try:
-        schema = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"guided.json_schema_path = '{path}' cannot be read ({error}): give a JSON file.") from error
-    if not isinstance(schema, dict):
-        raise ConfigError(f"guided.json_schema_path = '{path}' holds no schema: it must be a JSON object.")
-    return schema
+        return guided_files.schema(name)
+    except ValueError as error:
+        raise ConfigError(f"guided.json_schema_path = '{name}' {error}.") from error

@@ -299,3 +299,9 @@ def test_a_pipeline_notes_what_its_backend_lacks() -> None:
         'target.eager_mode = true does not apply to target.backend = "turbomind": kept and ignored.',
     )
     assert check(**pipeline, target__backend="pytorch", target__eager_mode=True).notes == ()
+
+
+@pytest.mark.parametrize("regex", [r"\p{L}+", r"(?<word>a)", "[a-z]+"])
+def test_an_expression_of_another_dialect_is_left_to_the_engine(regex: str) -> None:
+    guided = {"guided__response_format": "regex_schema", "guided__baseline": False, "guided__regex": regex}
+    assert check(**{**PYTORCH, **guided}).problems == ()

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from lmtui.cli import main
+from lmtui.runner import runs
 from lmtui.workload import tokenizers
 from tests.workload.test_as_the_scripts_draw import seeded, told_random, told_sharegpt, with_cancels
 
@@ -153,3 +154,36 @@ def test_the_plan_is_shown_as_text_without_json(
 ) -> None:
     assert main(["profile-throughput", str(sharegpt_file), tiny_folder, "-n", "5", "--dry-run"]) == 0
     assert "cancels planned" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text", "words"),
+    [
+        (["json_schema", "--json-schema-path=schema.json"], None, "cannot be read (No such file or directory)"),
+        (["json_schema", "--json-schema-path=schema.json"], "{", "cannot be read (Expecting property name"),
+        (["json_schema", "--json-schema-path=schema.json"], "[1]", "holds no schema: it must be a JSON object"),
+        (["regex_schema", "--regex-schema=[a-z"], None, "is no regular expression (unterminated character set"),
+    ],
+)
+@pytest.mark.parametrize("dry", [["--dry-run"], []])
+def test_a_broken_schema_is_refused_before_any_plan(
+    dry: list[str],
+    arguments: list[str],
+    text: str | None,
+    words: str,
+    sharegpt_file: Path,
+    tiny_folder: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if text is not None:
+        Path("schema.json").write_text(text)
+    code = main(["benchmark-guided", str(sharegpt_file), tiny_folder, "-n", "4", "--response-format", *arguments, *dry])
+    said = capsys.readouterr()
+    assert code == 2
+    assert said.out == "", "the baseline does not come first"
+    assert words in said.err
+    assert f"({arguments[1].partition('=')[0]} sets it)" in said.err
+    assert runs.all_runs() == []
