@@ -62,7 +62,7 @@ class Verdict:
 
 TEXT_TOLERANCE = 0.9
 """A text that is tokenised again may have fewer tokens than were made, since pieces merge: only less than this share of
-what was asked for proves that an answer is short."""
+what was asked for hints at a short answer, and only where the server does not say that it came to the length."""
 
 
 def judge(
@@ -85,7 +85,8 @@ def judge(
     answer = response.answer
     output_tokens, source, least = answer.counted_tokens, TokenSource.USAGE, float(max_tokens)
     if output_tokens == UNKNOWN:
-        output_tokens, source, least = text_tokens, TokenSource.TEXT, max_tokens * TEXT_TOLERANCE
+        least = 0.0 if _says_length(answer) or answer.ends_with_body else max_tokens * TEXT_TOLERANCE
+        output_tokens, source = text_tokens, TokenSource.TEXT
     if output_tokens == UNKNOWN:
         chunks = answer.content_events
         # A chunk may hold several tokens: their number proves nothing.
@@ -97,6 +98,11 @@ def judge(
     if outcome is Outcome.OK and ignores_eos and is_short:
         outcome = Outcome.SHORT
     return Verdict(outcome, error, output_tokens, source)
+
+
+def _says_length(answer: Answer) -> bool:
+    """Whether every finish reason is that the asked length was reached."""
+    return bool(answer.finish) and set(answer.finish.values()) == {"length"}
 
 
 def _outcome(response: Response, cut_as: Outcome | None) -> tuple[Outcome, str]:
