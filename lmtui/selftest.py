@@ -145,19 +145,21 @@ def measure(port: int, streams: int) -> Step:
 def compare(streams: int, truth: Truth, result: Result) -> Step:
     """Set a result beside the truth. The server also counts the warm-up, whose true figures are the same."""
     metrics = result.metrics
-    chunks = metrics.all_output_tokens or 0
+    chunks = int(_known(metrics.all_output_tokens, "count of tokens"))
     figures = {
         "ttft_mean": (truth.ttft_ms.mean, metrics.ttft_ms.mean, TTFT_MEAN_LIMIT_MS),
         "ttft_p99": (truth.ttft_ms.p99, metrics.ttft_ms.p99, TTFT_P99_LIMIT_MS),
         "itl_p50": (truth.itl_ms.p50, metrics.itl_ms.p50, ITL_LIMIT_MS),
         "itl_p99": (truth.itl_ms.p99, metrics.itl_ms.p99, ITL_LIMIT_MS),
     }
-    known = {name: (float(true or 0), float(measured or 0)) for name, (true, measured, _) in figures.items()}
+    known = {
+        name: (_known(true, f"true {name}"), _known(measured, name)) for name, (true, measured, _) in figures.items()
+    }
     lost = streams * ROUNDS * TOKENS - chunks
     within = all(abs(known[name][1] - known[name][0]) <= limit for name, (_, _, limit) in figures.items())
     return Step(
         streams=streams,
-        chunks_per_s=metrics.all_output_throughput or 0.0,
+        chunks_per_s=_known(metrics.all_output_throughput, "throughput"),
         ttft_mean_truth_ms=known["ttft_mean"][0],
         ttft_mean_ms=known["ttft_mean"][1],
         ttft_p99_truth_ms=known["ttft_p99"][0],
@@ -166,12 +168,19 @@ def compare(streams: int, truth: Truth, result: Result) -> Step:
         itl_p50_ms=known["itl_p50"][1],
         itl_p99_truth_ms=known["itl_p99"][0],
         itl_p99_ms=known["itl_p99"][1],
-        cpu_us_per_chunk=1e6 * (result.client.cpu_s or 0.0) / max(chunks, 1),
+        cpu_us_per_chunk=1e6 * _known(result.client.cpu_s, "CPU time") / max(chunks, 1),
         lost_chunks=lost,
         grade=result.client.grade,
         trusted=within and lost == 0,
         tries=1,
     )
+
+
+def _known(value: float | None, words: str) -> float:
+    """Return a figure that every step must have."""
+    if value is None:
+        raise LmtuiError(f"the selftest's step has no {words}: run `lmtui selftest` again")
+    return float(value)
 
 
 def table(steps: Sequence[Step]) -> str:

@@ -32,12 +32,19 @@ def test_every_picture_is_there_and_says_which_run_it_shows() -> None:
             assert "<svg" in (ROOT / "screenshots" / f"{name}.svg").read_text(encoding="utf-8")
 
 
+def test_no_place_is_left_to_fill() -> None:
+    assert not re.findall(r"\b[A-Z]+_TABLE\b", README)
+    assert re.search(r"^streams +chunks/s +TTFT mean", README, re.MULTILINE), "the selftest's table"
+
+
 def test_the_presets_it_runs_exist() -> None:
     named = set(re.findall(r"lmtui (?:run|plan|doctor) ([a-z][\w-]+)", README)) - {"last"}
     assert named <= set(presets.names())
 
 
-@pytest.mark.parametrize("command", sorted(set(re.findall(r"`?lmtui ([a-z]+)", README)) - {"measures"}))
+@pytest.mark.parametrize(
+    "command", sorted(set(re.findall(r"(?:`|^|&& |do )lmtui ([a-z-]+)", README, re.MULTILINE)) - {"measures"})
+)
 def test_the_commands_it_names_have_a_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main([command, "--help"])
