@@ -80,6 +80,12 @@ class Dataset(Section):
     prefix_groups: int = parameter(
         1, "Prefix groups", "How many different shared prefixes there are", minimum=1, maximum=MOST_REQUESTS
     )
+    take_fewer: bool = parameter(
+        False,
+        "Take fewer",
+        "Whether a ShareGPT file with too few usable conversations is made do with: fewer requests, or with random "
+        "lengths the same prompts again",
+    )
     image_count: int = parameter(1, "Images", "Images of one request", minimum=1, planned=LATER_IMAGES)
     image_width: int = parameter(512, "Image width", "Width of an image", unit="px", minimum=1, planned=LATER_IMAGES)
     image_height: int = parameter(512, "Image height", "Height of an image", unit="px", minimum=1, planned=LATER_IMAGES)

@@ -52,6 +52,8 @@ def points(options: argparse.Namespace, base_url: str | None = None) -> tuple[li
     engine = getattr(options, "backend", "") if script is not RESTFUL else ""
     for flag in script.flags:
         _apply(flag, options, engine, document, notes)
+    # With sharegpt the scripts run what there is; with random lengths the guided one begins again, and others crash.
+    document.set("dataset.take_fewer", options.dataset_name == "sharegpt" or script is GUIDED)
     if script is RESTFUL:
         return _restful(options, base_url, document), notes
     document.set("target.log_level", LOG_LEVELS[options.log_level])

@@ -166,7 +166,7 @@ def _lengths(config: Config, sessions: Sessions) -> tuple[int | None, int | None
             Generators(config.seed),
         )
         return sum(drawn[0]), sum(drawn[1])
-    if len(sessions.index) < load.num_prompts:
+    if len(sessions.index) < sessions.planned:
         return None, None
     are_known = bool((sessions.input_len != UNKNOWN).all())
     return int(sessions.input_len.sum()) if are_known else None, int(sessions.asked_len.sum())

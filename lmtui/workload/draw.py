@@ -129,14 +129,25 @@ def _sample(config: Config, cutter: Cutter, generators: Generators, progress: Pr
         if dataset.path is None:
             return random_lengths.sample_text(inputs, outputs, cutter, prefixes, generators)
         path = Path(dataset.path).expanduser()
-        return random_lengths.sample_file(path, inputs, outputs, cutter, prefixes, generators, progress)
+        return random_lengths.sample_file(
+            path, inputs, outputs, cutter, prefixes, generators, progress, wraps=dataset.take_fewer
+        )
     if dataset.kind == "image":
         raise ConfigError("dataset.kind = 'image' is not built yet: use random, sharegpt or jsonl.")
     if dataset.path is None:
         raise ConfigError(f"dataset.path is missing: dataset.kind = '{dataset.kind}' needs its file.")
     path = Path(dataset.path).expanduser()
     if dataset.kind == "sharegpt":
-        return sharegpt.sample(path, count, dataset.output_len, cutter, prefixes, generators, progress)
+        return sharegpt.sample(
+            path,
+            count,
+            dataset.output_len,
+            cutter,
+            prefixes,
+            generators,
+            progress,
+            takes_fewer=dataset.take_fewer,
+        )
     if dataset.kind == "jsonl":
         return records.sample_jsonl(path, count, dataset.output_len, cutter, prefixes, progress)
     return records.sample_trace(path, count, dataset.output_len, cutter, progress)

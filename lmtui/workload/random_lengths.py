@@ -9,13 +9,15 @@ LMDeploy's scripts draw so, with r = range ratio:
 4. request i: the prompt of conversation i, encoded with special tokens, cut to its length or repeated up to it, and
    decoded again (special tokens stay in the text).
 
-No length filter applies. With fewer conversations than requests the scripts crash; here that is a DatasetError. So does
-a prompt that has no token at all; here it is left out and counted. With no file there is nothing to compare with: the
+No length filter applies. With fewer conversations than requests benchmark_guided begins again, and the others crash;
+here that is a DatasetError. A prompt that has no token at all crashes them all; here it is left out and counted. With
+no file there is nothing to compare with: the
 python generator shuffles the places of the shipped text at which prompts begin.
 """
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 from lmtui.errors import ConfigError
@@ -62,8 +64,12 @@ def sample_file(
     prefixes: list[Prompt],
     generators: Generators,
     progress: Progress,
+    *,
+    wraps: bool = False,
 ) -> Sample:
     """Draw requests of the given lengths from a ShareGPT file; prompts begin with the prefixes in turn.
+
+    With `wraps` a file with fewer conversations than requests begins again, as benchmark_guided does.
 
     Raises:
         DatasetError: The file cannot be read, or has fewer usable conversations than requests.
@@ -74,14 +80,16 @@ def sample_file(
         dropped = dict(found.dropped) | {_EMPTY_PROMPT: len(found) - len(order), _NO_PIECES: 0}
         generators.python.shuffle(order)
         drafts: list[Draft] = []
-        for index in order:
+        for turn, index in enumerate(itertools.cycle(order) if wraps else order):
             if len(drafts) == len(inputs):
                 break
+            if turn == len(order) and not drafts:
+                break  # no conversation is usable, however often it comes
             place = len(drafts)
             prefix = prefixes[place % len(prefixes)] if prefixes else None
             prompt = cutter.fit(found[index][0], inputs[place], prefix)
             if prompt is None:
-                dropped[_NO_PIECES] += 1
+                dropped[_NO_PIECES] += turn < len(order)
                 continue
             drafts.append(Draft(prompt, outputs[place]))
             if len(drafts) % _TELL_EVERY == 0:
@@ -90,6 +98,10 @@ def sample_file(
         found.close()
     if len(drafts) < len(inputs):
         raise sharegpt.too_few(path, len(drafts), len(inputs), dropped)
+    usable = len(order) - dropped[_NO_PIECES]
+    if usable < len(drafts):
+        note = f"the dataset has {usable} usable conversations for {len(drafts)} requests: prompts come again"
+        return Sample(drafts, dropped, (note,))
     return Sample(drafts, dropped)
 
 

@@ -12,6 +12,8 @@ A shuffle swaps places only, so shuffling the numbers 0..n-1 orders the conversa
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from lmtui.errors import ConfigError, DatasetError
@@ -33,6 +35,8 @@ def sample(
     prefixes: list[Prompt],
     generators: Generators,
     progress: Progress,
+    *,
+    takes_fewer: bool = False,
 ) -> Sample:
     """Draw `count` requests.
 
@@ -44,6 +48,7 @@ def sample(
         prefixes: Shared prefixes that prompts begin with in turn; none: [].
         generators: `python` shuffles.
         progress: Is told how far it is.
+        takes_fewer: Whether the usable ones are enough when there are fewer, as for the scripts.
 
     Raises:
         ConfigError: The output length is too small, or unknown without a tokenizer.
@@ -61,14 +66,19 @@ def sample(
         )
     found = conversations.read(path, progress)
     try:
-        return _draw(found, path, count, output_len, cutter, prefixes, generators, progress)
+        made = _draw(found, count, output_len, cutter, prefixes, generators, progress)
     finally:
         found.close()
+    if (usable := len(made.drafts)) == count:
+        return made
+    if not (takes_fewer and usable):
+        raise too_few(path, usable, count, made.dropped)
+    note = f"the dataset has {usable} usable conversations of the {count} asked for: {usable} requests are sent"
+    return replace(made, notes=(*made.notes, note))
 
 
 def _draw(
     found: Conversations,
-    path: Path,
     count: int,
     output_len: int | None,
     cutter: Cutter,
@@ -104,13 +114,11 @@ def _draw(
             drafts.append(Draft(prompt, answer_len))
             if len(drafts) % _TELL_EVERY == 0:
                 progress(f"drawing requests: {len(drafts)} of {count}", len(drafts) / count)
-    if len(drafts) < count:
-        raise too_few(path, len(drafts), count, dropped)
     notes = () if unit == "tokens" else ("sharegpt: the filters count words, as there is no tokenizer",)
     return Sample(drafts, dropped, notes)
 
 
-def too_few(path: Path, usable: int, count: int, dropped: dict[str, int]) -> DatasetError:
+def too_few(path: Path, usable: int, count: int, dropped: Mapping[str, int]) -> DatasetError:
     """Say that a file has fewer usable conversations than were asked for, and what the filters dropped."""
     reasons = ", ".join(f"{number} with {why}" for why, number in dropped.items() if number)
     remedy = f"Set load.num_prompts to {usable} or less" if usable else "Check dataset.path"

@@ -187,3 +187,34 @@ def test_a_broken_schema_is_refused_before_any_plan(
     assert words in said.err
     assert f"({arguments[1].partition('=')[0]} sets it)" in said.err
     assert runs.all_runs() == []
+
+
+@pytest.mark.parametrize("command", ["profile-throughput", "profile-pipeline-api", "benchmark-guided"])
+def test_a_sharegpt_file_with_too_few_conversations_gives_what_it_has(
+    command: str, sharegpt_file: Path, tiny_folder: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    guided = ["--response-format=json_object", "--no-baseline"] if command == "benchmark-guided" else []
+    plan = planned(capsys, command, str(sharegpt_file), tiny_folder, "-n", "5000", *guided)
+    seeded(0)
+    expected = told_sharegpt(sharegpt_file, 5000, tokenizers.load(tiny_folder), None)
+    assert [one["prompt"] for one in plan["requests"]] == [prompt for prompt, *_ in expected]
+    usable = len(expected)
+    assert 0 < usable < 400
+    note = f"the dataset has {usable} usable conversations of the 5000 asked for: {usable} requests are sent"
+    assert note in plan["notes"]
+
+
+def test_guided_random_lengths_begin_the_file_again(
+    sharegpt_file: Path, tiny_folder: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [str(sharegpt_file), tiny_folder, "-n", "700", "--dataset-name=random", "--random-input-len=9",
+                 "--random-output-len=5", "--random-range-ratio=1"]  # fmt: skip
+    guided = ["--response-format=json_object", "--no-baseline"]
+    plan = planned(capsys, "benchmark-guided", *arguments, *guided)
+    (note,) = [note for note in plan["notes"] if "prompts come again" in note]
+    usable = int(note.split()[3])
+    prompts = [one["prompt"] for one in plan["requests"]]
+    assert len(prompts) == 700
+    assert prompts[usable:] == prompts[: 700 - usable]
+    assert main(["profile-pipeline-api", *arguments, "--dry-run"]) == 2
+    assert "usable conversations" in capsys.readouterr().err
