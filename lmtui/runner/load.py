@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from lmtui.errors import TargetError
-from lmtui.metrics.sessions import Outcome
+from lmtui.metrics.sessions import UNKNOWN, Outcome
 from lmtui.runner.pacer import Pacer
 from lmtui.runner.recorder import Recorder, Session
 from lmtui.runner.share import Share
@@ -219,14 +219,22 @@ class Load:
             free_ns = start_ns
             while not self._control.is_stopping and (request := next(waiting, None)) is not None:
                 self._started += 1
-                await self._perform(self._session(self._recorder, request, free_ns))
-                free_ns = self._clock()
+                session = self._session(self._recorder, request, free_ns)
+                await self._perform(session)
+                free_ns = self._freed(session, free_ns)
 
         slots = self._share.concurrency
         if not self._share.is_cycled:
             slots = min(slots, len(self._share.requests))
         for _ in range(slots):
             self._spawn(slot())
+
+    def _freed(self, session: Session, before_ns: int) -> int:
+        """Return when a slot became free: at its request's end, not when a late loop came to hear of it."""
+        now_ns = self._clock()
+        if session.ended_ns == UNKNOWN:
+            return now_ns
+        return max(before_ns, min(session.ended_ns, now_ns))
 
     async def _send_when_due(self, start_ns: int) -> None:
         limit = self._share.max_in_flight

@@ -45,6 +45,7 @@ class Session:
         "_ticks",
         "_timers",
         "cut_as",
+        "ended_ns",
         "on_cut",
         "request",
         "when_ended",
@@ -56,6 +57,8 @@ class Session:
         self.on_cut: Callable[[], None] | None = None
         self.when_ended: Callable[[Session], None] | None = None
         """For whoever waits for many sessions at once: called when this one has ended."""
+        self.ended_ns = UNKNOWN
+        """The stamp of its end; UNKNOWN until then."""
         self._recorder = recorder
         self._index = request.index
         self._due_ns = due_ns
@@ -134,6 +137,7 @@ class Session:
         if self._is_ended:
             raise RuntimeError(f"request {self._index} was ended twice, the second time as {outcome.label}")
         self._is_ended = True
+        self.ended_ns = at_ns
         self._stop_timers()
         self.on_cut = (
             None  # it closes over the target's side, which holds this session: no cycle for a collector that is off

@@ -16,6 +16,7 @@ from lmtui.runner.failures import Failures
 from lmtui.runner.load import GIVE_UP_S, Control, EndedBy
 from lmtui.runner.share import split, whole
 from lmtui.targets.base import Session
+from lmtui.targets.clock import clock
 from lmtui.workload.draw import draw
 from lmtui.workload.plan import Plan, PlannedRequest, cycled
 from tests.runner.harness import MS, Script, config, outcomes, requests, run_load, share
@@ -48,6 +49,46 @@ def test_closed_load_keeps_its_slots_full(tmp_path: Path) -> None:
     assert sessions.tick_tokens.tolist() == [1, 2, 3] * 5
     assert outcomes(found) == {"ok": 5}
     assert (control.ended_by, load.planned, target.most_in_flight) == (EndedBy.PLAN, 5, 2)
+
+
+class HeardLate(Script):
+    """A target whose requests end, by their stamps, 10 ms after they went; the loop hears of it 7 ms later."""
+
+    def __init__(self, *, is_stamped: bool = True) -> None:
+        super().__init__()
+        self._is_stamped = is_stamped
+
+    async def perform(self, request: PlannedRequest, session: Session) -> None:
+        now = clock(asyncio.get_running_loop())
+        session.sent(now())
+        await asyncio.sleep(0.010)
+        end_ns = now() if self._is_stamped else UNKNOWN
+        await asyncio.sleep(0.007)
+        session.end(Outcome.OK, end_ns, output_tokens=3)
+
+
+def test_a_slot_is_free_at_the_end_of_its_request_however_late_the_loop_hears_of_it(tmp_path: Path) -> None:
+    found, _, _ = run_load(tmp_path, HeardLate(), share(requests(3), concurrency=1))
+    sessions = found.sessions
+    assert ms(sessions.sent_ns, sessions.start_ns) == [0, 17, 34]
+    assert ms(sessions.due_ns, sessions.start_ns) == [0, 10, 27]
+
+
+def test_a_slot_whose_request_has_no_end_stamp_is_free_when_the_loop_hears_of_it(tmp_path: Path) -> None:
+    found, _, _ = run_load(tmp_path, HeardLate(is_stamped=False), share(requests(3), concurrency=1))
+    sessions = found.sessions
+    assert ms(sessions.due_ns, sessions.start_ns) == [0, 17, 34]
+
+
+@pytest.mark.parametrize("end_ns", [0, 1 << 60])
+def test_a_slot_is_free_neither_before_it_was_taken_nor_in_the_future(tmp_path: Path, end_ns: int) -> None:
+    class Odd(Script):
+        async def perform(self, request: PlannedRequest, session: Session) -> None:
+            session.sent(clock(asyncio.get_running_loop())())
+            session.end(Outcome.OK, end_ns, output_tokens=3)
+
+    sessions = run_load(tmp_path, Odd(), share(requests(3), concurrency=1))[0].sessions
+    assert ms(sessions.due_ns, sessions.start_ns) == [0, 0, 0]
 
 
 def test_more_slots_than_requests(tmp_path: Path) -> None:
