@@ -119,6 +119,8 @@ def _restful(options: argparse.Namespace, base_url: str | None, document: Docume
     document.set("target.api", backend.api)
     document.set("target.preset", backend.preset)
     document.set("target.base_url", base_url)
+    if backend.api not in ("completions", "chat"):
+        document.set("target.api_key_env", "")  # the scripts send the key on OpenAI's APIs alone
     document.set("dataset.path", options.dataset_path or None)
     document.set("load.warmup_requests", 0 if options.disable_warmup else 1)
     extra: dict[str, Any] = {"best_of": 1} if backend.api == "completions" else {}

@@ -112,6 +112,7 @@ def test_a_backend_is_an_api_and_a_port(backend: str, api: str, port: int) -> No
     assert picked(flat, "target.api", "target.base_url") == [api, f"http://0.0.0.0:{port}"]
     assert flat["target.extra_body"] == ({"best_of": 1} if api == "completions" else {})
     assert flat["request.temperature"] == (1e-6 if api == "trt" else 0.0)
+    assert flat["target.api_key_env"] == ("OPENAI_API_KEY" if api in ("completions", "chat") else "")
     assert flat["request.top_p"] == (1.0 if api == "trt" else None)
     assert only("profile-restful-api", *arguments, "--host=h", "--port=1")["target.base_url"] == "http://h:1"
     given = only("profile-restful-api", *arguments, "--host=h", "--base-url=https://far/prefix/v1/")
