@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 def run(options: argparse.Namespace) -> int:
     """Do what was asked and return the exit code."""
+    from lmtui.scripts.report import refuse_unwritable
+
     if notice := version_notice():
         _say(f"note: {notice}")
     url = _prepare(options)
@@ -30,6 +32,7 @@ def run(options: argparse.Namespace) -> int:
         _say(f"note: {note}")
     if options.dry_run:
         return _show_plans(options, points)
+    refuse_unwritable(options)
     ready = [(point, *pointing.checked(point)) for point in points]
     for note in dict.fromkeys(note for _, _, own in ready for note in own):
         _say(f"note: {note}")
@@ -149,8 +152,12 @@ def _conclude(options: argparse.Namespace, point: Point, directory: RunDirectory
         _say(f"note: {message}")
     if made.file is not None:
         if is_whole(sessions):
-            append(made.file, made.header, made.row)
-            _say(f"row appended to {made.file}")
+            try:
+                append(made.file, made.header, made.row)
+                _say(f"row appended to {made.file}")
+            except LmtuiError as error:  # the other runs go on: their tables are worth as much
+                _say(f"lmtui: {error}")
+                code = code or error.exit_code
         else:
             _say(f"no row appended to {made.file}: the run was cut short ({status.phase}); `lmtui show` has what came")
     return made, code

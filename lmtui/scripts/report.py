@@ -178,6 +178,30 @@ def is_whole(sessions: Sessions) -> bool:
     return len(sessions.index) >= sessions.planned and not bool(cut.any())
 
 
+def refuse_unwritable(options: argparse.Namespace) -> None:
+    """Refuse a file that cannot gain a row, before anything is sent; nothing is made.
+
+    Raises:
+        LmtuiError: Names the flag, the file and the reason.
+    """
+    is_restful = options.script == RESTFUL.command
+    flag = "--output-file" if is_restful else "--csv"
+    file = _restful_file(options) if is_restful else Path(options.csv) if options.csv else None
+    if file is None:
+        return
+    if file.is_dir():
+        why = "is a folder: give the name of a file"
+    elif file.exists():
+        why = "" if os.access(file, os.W_OK) else "cannot be written: give another file"
+    elif not file.parent.is_dir():
+        why = f"cannot be made, for there is no folder {file.parent}: make it, or give another file"
+    else:
+        is_open = os.access(file.parent, os.W_OK | os.X_OK)
+        why = "" if is_open else f"cannot be made in {file.parent}: give a file in a folder that can be written"
+    if why:
+        raise LmtuiError(f"{flag} {file} {why}")
+
+
 def append(file: Path, header: bytes, row: bytes) -> None:
     """Append a row to the script's file, with the header when the file is new.
 

@@ -317,16 +317,40 @@ def test_tui_needs_a_terminal(sharegpt_file: Path, tiny_folder: str, capsys: pyt
     assert runs.all_runs() == []
 
 
-@pytest.mark.usefixtures("engines_are_simulated")
-def test_an_unwritable_file_still_shows_the_row(
-    sharegpt_file: Path, tiny_folder: str, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("file", "words"), [("nowhere/all.csv", "there is no folder nowhere"), (".", "is a folder")])
+def test_a_file_that_cannot_be_written_is_found_before_the_run(
+    file: str, words: str, sharegpt_file: Path, tiny_folder: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code = main(["profile-throughput", str(sharegpt_file), tiny_folder, "-n", "5", "--csv=/nowhere/at/all.csv"])
+    code = main(["profile-throughput", str(sharegpt_file), tiny_folder, "-n", "5", f"--csv={file}"])
     said = capsys.readouterr()
     assert code == 2
-    assert "Profile Throughput" in said.out
-    assert "/nowhere/at/all.csv cannot be written" in said.err
-    assert "the row is: turbomind,256,sharegpt" in said.err
+    assert said.out == ""
+    assert f"--csv {file}" in said.err
+    assert words in said.err
+    assert runs.all_runs() == []
+
+
+@pytest.mark.usefixtures("engines_are_simulated")
+def test_a_file_that_is_lost_meanwhile_still_shows_the_rows(
+    sharegpt_file: Path, tiny_folder: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    really = command._perform
+
+    def perform(*arguments: Any) -> Any:
+        done = really(*arguments)
+        Path("lost").mkdir(exist_ok=True)
+        return done
+
+    monkeypatch.setattr(command, "_perform", perform)
+    code = main(
+        ["benchmark-guided", str(sharegpt_file), tiny_folder, "-n", "5", "--response-format=json_object", "--csv=lost"]
+    )
+    said = capsys.readouterr()
+    assert code == 2
+    assert " Baseline (no response_format) " in said.out
+    assert " Guided Decoding Benchmark: json_object" in said.out, "the second run is done all the same"
+    assert said.err.count("lost cannot be written") == 2
+    assert "the row is: baseline,json_object" in said.err
 
 
 @pytest.mark.parametrize(
