@@ -166,6 +166,8 @@ def _conclude(options: argparse.Namespace, point: Point, directory: RunDirectory
 def _nothing_sent(directory: RunDirectory, status: Status) -> LmtuiError:
     """Return why a run has no figures, with the run's own exit code."""
     cause = (status.message or status.phase).rstrip(".")
+    if "target.base_url" in cause:
+        cause += " (--host and --port, or --base-url, set target.base_url)"
     error = LmtuiError(f"{directory.run_id} sent nothing: {cause}. Its log: {directory.log_path}")
     error.exit_code = TARGET if status.exit_code is None else status.exit_code
     return error

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from lmtui.config.model import Config
 
 
+READY_S = 5.0
+"""The restful script does not wait for its server at all; this long a slow answer may take."""
+
+
 @dataclass(frozen=True, slots=True)
 class Point:
     """One run.
@@ -119,6 +123,7 @@ def _restful(options: argparse.Namespace, base_url: str | None, document: Docume
     document.set("target.api", backend.api)
     document.set("target.preset", backend.preset)
     document.set("target.base_url", base_url)
+    document.set("target.ready_timeout_s", READY_S)
     if backend.api not in ("completions", "chat"):
         document.set("target.api_key_env", "")  # the scripts send the key on OpenAI's APIs alone
     document.set("dataset.path", options.dataset_path or None)
