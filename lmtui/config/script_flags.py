@@ -359,7 +359,7 @@ RESTFUL = Script(
              key="request.ignore_eos", is_inverse=True),
         Flag(("--extra-request-body",), "further fields of every request, a JSON object", "text", None,
              metavar='{"key1": "value1", "key2": "value2"}', does="sets target.extra_body"),
-        Flag(("--disable-warmup",), "no request before the start", "switch", None,
+        Flag(("--disable-warmup",), "no warm-up request before the start, only lmtui's one probe", "switch", None,
              does="sets load.warmup_requests to 0"),
         _TRUST,
     ),

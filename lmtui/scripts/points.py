@@ -19,6 +19,9 @@ READY_S = 5.0
 """The restful script does not wait for its server at all; this long a slow answer may take."""
 
 
+PROBED = "--disable-warmup: no warm-up request is sent; lmtui's probe with the run's fields still is, before the start."
+
+
 @dataclass(frozen=True, slots=True)
 class Point:
     """One run.
@@ -59,7 +62,7 @@ def points(options: argparse.Namespace, base_url: str | None = None) -> tuple[li
     # With sharegpt the scripts run what there is; with random lengths the guided one begins again, and others crash.
     document.set("dataset.take_fewer", options.dataset_name == "sharegpt" or script is GUIDED)
     if script is RESTFUL:
-        return _restful(options, base_url, document), notes
+        return _restful(options, base_url, document, notes), notes
     document.set("target.log_level", LOG_LEVELS[options.log_level])
     return (_guided(options, document) if script is GUIDED else [Point(script.command, document)]), notes
 
@@ -117,7 +120,7 @@ def _guided(options: argparse.Namespace, document: Document) -> list[Point]:
     return [Point(GUIDED.command, document, "baseline"), Point(GUIDED.command, guided, "guided")]
 
 
-def _restful(options: argparse.Namespace, base_url: str | None, document: Document) -> list[Point]:
+def _restful(options: argparse.Namespace, base_url: str | None, document: Document, notes: list[str]) -> list[Point]:
     backend = RESTFUL_BACKENDS[options.backend]
     assert backend is not None, "refused before"
     document.set("target.api", backend.api)
@@ -128,6 +131,8 @@ def _restful(options: argparse.Namespace, base_url: str | None, document: Docume
         document.set("target.api_key_env", "")  # the scripts send the key on OpenAI's APIs alone
     document.set("dataset.path", options.dataset_path or None)
     document.set("load.warmup_requests", 0 if options.disable_warmup else 1)
+    if options.disable_warmup:
+        notes.append(PROBED)
     extra: dict[str, Any] = {"best_of": 1} if backend.api == "completions" else {}
     if backend.api == "trt":
         document.set("request.temperature", 1e-6)

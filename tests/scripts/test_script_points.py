@@ -120,6 +120,12 @@ def test_a_backend_is_an_api_and_a_port(backend: str, api: str, port: int) -> No
     assert given["target.base_url"] == "https://far/prefix"
 
 
+def test_no_warmup_tells_of_the_probe() -> None:
+    arguments = ["--tokenizer=t", "--dataset-path=d.json"]
+    assert pointing.PROBED in made("profile-restful-api", *arguments, "--disable-warmup")[1]
+    assert pointing.PROBED not in made("profile-restful-api", *arguments)[1]
+
+
 def test_restful_switches() -> None:
     flat = only(
         "profile-restful-api", "--backend=vllm", "--dataset-path=d.json", "--disable-stream", "--disable-ignore-eos",
