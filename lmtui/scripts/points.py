@@ -19,6 +19,9 @@ READY_S = 5.0
 """The restful script does not wait for its server at all; this long a slow answer may take."""
 
 
+COUNTED = (
+    "requests have the script's fields and stream_options = {include_usage: true}, for the server's own token counts."
+)
 PROBED = "--disable-warmup: no warm-up request is sent; lmtui's probe with the run's fields still is, before the start."
 
 
@@ -133,6 +136,8 @@ def _restful(options: argparse.Namespace, base_url: str | None, document: Docume
     document.set("load.warmup_requests", 0 if options.disable_warmup else 1)
     if options.disable_warmup:
         notes.append(PROBED)
+    if backend.api in ("completions", "chat") and not options.disable_stream:
+        notes.append(COUNTED)
     extra: dict[str, Any] = {"best_of": 1} if backend.api == "completions" else {}
     if backend.api == "trt":
         document.set("request.temperature", 1e-6)

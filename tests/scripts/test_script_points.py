@@ -126,6 +126,13 @@ def test_no_warmup_tells_of_the_probe() -> None:
     assert pointing.PROBED not in made("profile-restful-api", *arguments)[1]
 
 
+def test_the_field_that_the_script_has_not_is_told() -> None:
+    arguments = ["--tokenizer=t", "--dataset-path=d.json", "--backend"]
+    assert pointing.COUNTED in made("profile-restful-api", *arguments, "vllm-chat")[1]
+    assert pointing.COUNTED not in made("profile-restful-api", *arguments, "vllm-chat", "--disable-stream")[1]
+    assert pointing.COUNTED not in made("profile-restful-api", *arguments, "sglang")[1]
+
+
 def test_restful_switches() -> None:
     flat = only(
         "profile-restful-api", "--backend=vllm", "--dataset-path=d.json", "--disable-stream", "--disable-ignore-eos",
