@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
         if point.label and not _is_quiet(options):
             _say(f"--- {point.label}")
         directory, status = _perform(options, config, (*notes, *own))
-        made, one = _conclude(options, point, directory, status)
+        made, one = _conclude(options, point, directory, status, is_first=not done)
         done.append((point, made))
         code = code or one
         if one in (TARGET, INTERRUPTED):
@@ -131,7 +131,9 @@ def _is_quiet(options: argparse.Namespace) -> bool:
     return bool(getattr(options, "disable_tqdm", False))
 
 
-def _conclude(options: argparse.Namespace, point: Point, directory: RunDirectory, status: Status) -> tuple[Report, int]:
+def _conclude(
+    options: argparse.Namespace, point: Point, directory: RunDirectory, status: Status, *, is_first: bool
+) -> tuple[Report, int]:
     """Print the table, append the row, and say on stderr what the script leaves out; return the exit code."""
     from lmtui.headless import report as lmtui_report
     from lmtui.runner.recorded import read
@@ -146,7 +148,7 @@ def _conclude(options: argparse.Namespace, point: Point, directory: RunDirectory
     if options.json:
         code = lmtui_report(directory, status, as_json=True, quiet=_is_quiet(options), strict=False)
     else:
-        print(made.text, end="", flush=True)
+        print(made.totals * is_first + made.text, end="", flush=True)
         code = _summarise(directory, status)
     for message in made.messages:
         _say(f"note: {message}")

@@ -28,13 +28,15 @@ class Report:
     """What one run leaves.
 
     Attributes:
-        text: Totals and table, as the script prints them.
+        totals: The lines about the sample, which the script prints once, before its first table.
+        text: The table, as the script prints it.
         header, row: Lines of the script's file; the header is for a new file.
         file: Where the row goes; None when the script writes none.
         messages: What a cell cannot show, and why.
         guided: The figures that the guided script compares at the end; None for the others.
     """
 
+    totals: str
     text: str
     header: bytes
     row: bytes
@@ -71,7 +73,8 @@ def report(options: argparse.Namespace, point: Point, config: Config, sessions: 
         ("num_prompts", options.num_prompts),
     )
     return Report(
-        text=totals + lmdeploy_table.table(profile, title, shown),
+        totals=totals,
+        text=lmdeploy_table.table(profile, title, shown),
         header=lmdeploy_table.csv_header(columns),
         row=lmdeploy_table.csv_row(profile, columns),
         file=Path(options.csv) if options.csv else None,
@@ -89,7 +92,8 @@ def _restful(options: argparse.Namespace, point: Point, config: Config, sessions
     found = restful_table.figures(sessions, api=config.target.api)
     values = [options.backend, *(value for _, value in _dataset_columns(options)), point.rate]
     return Report(
-        text=totals + restful_table.table(found, backend=options.backend, rate=point.rate),
+        totals=totals,
+        text=restful_table.table(found, backend=options.backend, rate=point.rate),
         header=restful_table.csv_line(restful_table.COLUMNS),
         row=restful_table.csv_row(found, values),
         file=_restful_file(options),
@@ -120,7 +124,8 @@ def _guided(options: argparse.Namespace, point: Point, sessions: Sessions, total
         options.dataset_name,
     ]
     return Report(
-        text=totals + lmdeploy_table.table(found.profile, title, [("Concurrency", options.concurrency)]),
+        totals=totals,
+        text=lmdeploy_table.table(found.profile, title, [("Concurrency", options.concurrency)]),
         header=restful_table.csv_line(guided_table.COLUMNS),
         row=guided_table.csv_row(found, values),
         file=Path(options.csv) if options.csv else None,
