@@ -79,6 +79,10 @@ def _bug(error: Exception) -> int:
     return BUG
 
 
+ALIKE = 0.75
+"""Likeness (0 to 1, of difflib) from which an unknown flag is taken for a slip of another."""
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors name the way to the help, and which may get its arguments only when it is chosen.
 
@@ -99,8 +103,8 @@ class _Parser(argparse.ArgumentParser):
             import difflib
 
             name = flags[0].partition("=")[0]
-            near = difflib.get_close_matches(name, self._option_string_actions, 1, 0.0)
-            self.error(f"unknown flag {name}; the closest is {near[0]}")
+            near = difflib.get_close_matches(name, self._option_string_actions, 1, ALIKE)
+            self.error(f"unknown flag {name}" + (f"; the closest is {near[0]}" if near else ""))
         return options, rest
 
     def error(self, message: str) -> NoReturn:

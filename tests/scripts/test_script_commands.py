@@ -387,3 +387,6 @@ def test_an_unknown_flag_names_the_closest(capsys: pytest.CaptureFixture[str]) -
         main(["profile-throughput", "a", "b", "--cancle-rate=0.5"])
     assert left.value.code == 2
     assert "unknown flag --cancle-rate; the closest is --cancel-rate" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["profile-throughput", "a", "b", "--max-batch-size=4"])
+    assert "unknown flag --max-batch-size. See" in capsys.readouterr().err, "nothing there means the same"
