@@ -116,6 +116,8 @@ class LocalSender:
             start_ns: Gives the time of the release once this process is quiet, None when there is none; without it,
                 the release is then.
         """
+        if self._stats is not None:
+            self._stats.restart()
         self._recorder.start()
         try:
             with collector_off(), lag_sampled(self._recorder):

@@ -239,16 +239,20 @@ class Client:
         """Count a connection among those whose time limits are looked at."""
         self._busy.add(connection)
         if self._timer is None:
-            self._clock.refresh()
+            self._refresh_clock()
             self._timer = self._loop.call_later(SWEEP_S, self._sweep)
 
     def _sweep(self) -> None:
-        self._clock.refresh()
-        self.stats.clock_steps = self._clock.steps
+        self._refresh_clock()
         now_ns = monotonic_ns()
         for connection in tuple(self._busy):
             connection.check(now_ns)
         self._timer = self._loop.call_later(SWEEP_S, self._sweep) if self._busy else None
+
+    def _refresh_clock(self) -> None:
+        before = self._clock.steps
+        self._clock.refresh()
+        self.stats.clock_steps += self._clock.steps - before
 
     def _freed(self, connection: Connection) -> None:
         """Take back a connection that is idle, or forget one that is closed."""

@@ -8,7 +8,7 @@ from typing import Literal
 
 @dataclass(slots=True, eq=False)
 class WireStats:
-    """Counts of one client, from its start.
+    """Counts of one client, from its start or the last `restart`.
 
     Attributes:
         read_lag_ns: How long bytes lay in the kernel before the read, one entry a read; emptied by `drain_read_lags`.
@@ -30,6 +30,11 @@ class WireStats:
     def clock(self) -> Literal["kernel", "user"]:
         """Who stamped the reads: "kernel" when it told the arrival of every one so far, else "user"."""
         return "user" if self.user_stamps else "kernel"
+
+    def restart(self) -> None:
+        """Forget what was counted: what follows is measured, what came before (the warm-up) was not."""
+        self.read_lag_ns.clear()  # in place: every connection appends to this list
+        self.user_stamps = self.events = self.coalesced = self.clock_steps = self.opened = self.replaced = 0
 
     def drain_read_lags(self) -> list[int]:
         """Return the samples since the last call and forget them."""

@@ -112,6 +112,16 @@ def test_a_closed_load(url: str, workers: int) -> None:
 
 
 @pytest.mark.slow
+def test_the_warm_up_of_two_workers_is_not_in_the_figures_of_the_client(url: str) -> None:
+    load = {"concurrency": 4, "num_prompts": 8, "workers": 2, "warmup_requests": 6}
+    run = spawn.start(server_config(url, load))
+    assert wait_end(run).exit_code == 0
+    samples = recorded.read(run.path).samples
+    assert samples.events == 80
+    assert len(samples.read_lag_ns) <= 80 + 3 * 8  # of 8 answers: a read an event at most, and head and end
+
+
+@pytest.mark.slow
 def test_an_open_load_of_two_workers_keeps_the_schedule(url: str) -> None:
     load = {"mode": "open", "rate": 100.0, "arrival": "constant", "num_prompts": 50, "workers": 2}
     run = spawn.start(server_config(url, load))
