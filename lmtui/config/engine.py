@@ -182,7 +182,7 @@ class EnginePart(Section):
         "Max prefill tokens",
         "Prompt tokens of one prefill step at most",
         unit="tokens",
-        minimum=1,
+        minimum=0,
         kinds=LMDEPLOY,
         flag="--max-prefill-token-num",
     )
@@ -199,7 +199,7 @@ class EnginePart(Section):
         1,
         "Max prefill iterations",
         "Forward passes that one prefill may be spread over",
-        minimum=1,
+        minimum=0,
         kinds=TURBOMIND,
         flag="--max-prefill-iters",
     )

@@ -66,6 +66,10 @@ def points(options: argparse.Namespace, base_url: str | None = None) -> tuple[li
     document.set("dataset.take_fewer", options.dataset_name == "sharegpt" or script is GUIDED)
     if script is RESTFUL:
         return _restful(options, base_url, document, notes), notes
+    if options.top_k < 0:
+        raise ConfigError(
+            f"--top-k {options.top_k}: must be 0 or more, as LMDeploy's engines have it; 0 means all tokens"
+        )
     document.set("target.log_level", LOG_LEVELS[options.log_level])
     return (_guided(options, document) if script is GUIDED else [Point(script.command, document)]), notes
 

@@ -263,3 +263,13 @@ def test_a_run_of_a_point_is_checked_whole() -> None:
     )
     with pytest.raises(ConfigError, match=r"load\.rate"):
         pointing.checked(point)
+
+
+@pytest.mark.parametrize("command", ["profile-throughput", "profile-pipeline-api", "benchmark-guided"])
+def test_limits_of_engine_flags_are_lmdeploys(command: str) -> None:
+    guided = ["--response-format=json_object", "--no-baseline"] if command == "benchmark-guided" else []
+    arguments = ["data.json", "model", *guided]
+    flat = only(command, *arguments, "--max-prefill-token-num=0", "--max-prefill-iters=0", "--top-k=0")
+    assert picked(flat, "target.max_prefill_token_num", "target.max_prefill_iters", "request.top_k") == [0, 0, 0]
+    with pytest.raises(ConfigError, match="--top-k -1: must be 0 or more"):
+        made(command, *arguments, "--top-k=-1")
