@@ -94,6 +94,7 @@ class RunProcess:
         config = self._run.config()
         kind, model = config.target.kind, config.target.model
         self._heart.set(name=config.name, target_kind=kind, target_model=model, target={"kind": kind, "model": model})
+        from lmtui.config.engine import LMDEPLOY
         from lmtui.runner.share import whole
         from lmtui.workload.draw import draw
 
@@ -102,6 +103,11 @@ class RunProcess:
             from lmtui.runner.crew import Crew
 
             self._crew = Crew(self._run, config)
+        if kind in LMDEPLOY:
+            from lmtui.targets import lmdeploy_preflight
+
+            # A missing driver or GPU comes first: without them a tokenizer that cannot be loaded is not worth mending.
+            lmdeploy_preflight.refuse(config)
         plan = draw(config, self._progress)
         self._note(plan.notes)
         share = whole(plan, config)

@@ -16,6 +16,7 @@ import msgspec
 import pytest
 
 from lmtui import paths
+from lmtui.config.model import Config
 from lmtui.errors import BUG, INTERRUPTED, NO_RESULT, TARGET, USAGE, LmtuiError
 from lmtui.results import history
 from lmtui.runner import machine, runs, spawn
@@ -206,6 +207,15 @@ def test_a_killed_run_is_lost_and_settled_once_by_many_viewers() -> None:
     assert 0 < result.outcomes["aborted"] <= 4
     assert sum(result.outcomes.values()) == 100_000
     assert "kept" in found[0].message
+
+
+def test_a_missing_gpu_is_told_before_the_plan_is_drawn() -> None:
+    target = {"kind": "pytorch", "model": "no/such-model", "env": {"CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1"}}
+    run = spawn.start(Config.model_validate({**config().model_dump(by_alias=True), "target": target}))
+    status = wait_end(run)
+    assert (status.phase, status.exit_code) == ("failed", TARGET)
+    assert "NVIDIA driver is missing" in status.message or "No GPU is visible" in status.message
+    assert "tokenizer" not in status.message
 
 
 def test_a_run_of_another_host_is_lost_by_silence_and_never_signalled() -> None:
