@@ -10,6 +10,7 @@ from lmtui.config.model import Config
 from lmtui.errors import TargetError
 from lmtui.metrics.sessions import UNKNOWN, Outcome, TokenSource
 from lmtui.targets.server_body import OPTIONAL, BodyMaker
+from lmtui.targets.server_ready import redirect
 from lmtui.wire.client import Client
 from lmtui.wire.exchange import Ask
 from lmtui.wire.request import Endpoint
@@ -71,6 +72,8 @@ class _Try:
     status: int | None
     error: str
     token_source: TokenSource
+    location: str | None
+    """Where a redirect leads."""
 
 
 class Preflighter:
@@ -137,11 +140,15 @@ class Preflighter:
     async def _try(self, bodies: BodyMaker, request: PlannedRequest = PROBE) -> _Try:
         session = ProbeSession()
         exchange = await self._client.perform(self._ask(bodies, request), session)
-        status = exchange.http.status if exchange is not None else None
-        return _Try(session.outcome, status, session.error, session.token_source)
+        if exchange is None:
+            return _Try(session.outcome, None, session.error, session.token_source, None)
+        http = exchange.http
+        return _Try(session.outcome, http.status, session.error, session.token_source, http.headers.get("location"))
 
     def _explain(self, failed: _Try, bodies: BodyMaker, models: tuple[str, ...]) -> str:
         """Return what was refused, by whom, and what to change."""
+        if failed.status is not None and 300 <= failed.status < 400:
+            return redirect(self._endpoint, "POST", bodies.path, failed.status, failed.location)
         what = f"POST {self._endpoint.url(bodies.path)} failed ({failed.outcome.label}): {failed.error.rstrip('.')}."
         return f"{what} {self._remedy(failed, bodies, models)}"
 

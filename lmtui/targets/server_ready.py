@@ -10,9 +10,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urljoin, urlsplit, urlunsplit
 
 import httpx
 
+from lmtui.config.server_url import normalised
 from lmtui.errors import TargetError
 from lmtui.wire.answer import excerpt, mapping, sequence, string
 from lmtui.wire.request import Endpoint
@@ -148,6 +150,11 @@ class Inquiry:
                     f"{base} does not speak TLS ({link.reason or link}). Use http:// in target.base_url."
                 ) from error
         words = self._mask(excerpt(str(error))) or type(error).__name__
+        if "location header" in words:
+            raise TargetError(
+                f"{base} redirects to what is no URL ({words.rstrip('.')}): "
+                "set target.base_url to the URL of the server itself."
+            ) from error
         if isinstance(error, (httpx.LocalProtocolError, httpx.DecodingError)) or "illegal status line" in words:
             raise TargetError(
                 f"{base} does not answer in HTTP ({words}): correct target.base_url, its port above all."
@@ -164,8 +171,7 @@ class Inquiry:
                 f"Set the environment variable {variable} to a key that this server accepts."
             )
         if 300 <= status < 400:
-            where = self._mask(excerpt(answer.headers.get("location", "")))
-            raise TargetError(f"{url} redirects to {where}: set target.base_url to where it leads.")
+            raise TargetError(self._mask(redirect(self._endpoint, "GET", path, status, answer.headers.get("location"))))
 
     def no_model(self, path: str, answer: Reply) -> str:
         """Return why the answer to GET /v1/models names no model, and what to do."""
@@ -193,3 +199,39 @@ class Inquiry:
             if told.status == 200 and (version := string(mapping(told.json()).get("version"))):
                 versions["server"] = excerpt(version)
         return Served(models, versions, {} if longest is None else {"max_model_len": longest})
+
+
+def redirect(endpoint: Endpoint, method: str, path: str, status: int, location: str | None) -> str:
+    """Return where a server sends a request instead of answering it, and what to set target.base_url to.
+
+    Redirects are not followed: inside a timed stream that would measure another server, and two requests as one.
+    """
+    asked = endpoint.url(path)
+    if not location:
+        return (
+            f"{method} {asked} answered HTTP {status}, a redirect that does not say where to: "
+            "set target.base_url to the URL of the server itself."
+        )
+    try:
+        leads_to = urljoin("" if endpoint.unix_path else asked, location)
+        base = _base_of(leads_to, path)
+    except ValueError:
+        leads_to, base = location, None
+    told = f"{method} {asked} redirects to {excerpt(leads_to)} (HTTP {status})"
+    if base is None:
+        return f"{told}, which is not where this API lies: set target.base_url to the URL of the server itself."
+    if base == endpoint.base_url:
+        return (
+            f"{told}, and target.base_url is that already: set it to a server that answers at {path} itself, "
+            "not to a proxy that changes paths."
+        )
+    return f"{told}: set target.base_url to {excerpt(base)}."
+
+
+def _base_of(url: str, path: str) -> str | None:
+    """Return the target.base_url with which `url` is where `path` lies; None when there is none."""
+    parts = urlsplit(url)
+    below = parts.path.rstrip("/")
+    if not below.endswith(path):
+        return None
+    return normalised(urlunsplit((parts.scheme, parts.netloc, below.removesuffix(path), parts.query, parts.fragment)))

@@ -207,6 +207,83 @@ async def test_a_refusal_is_explained(manners: Any, parts: list[str]) -> None:
     assert "\n" not in str(caught.value)
 
 
+def redirecting(status: int, location: str, *methods: str) -> Callable[[Seen], Reply]:
+    """Return a server's manners: requests of these methods are sent elsewhere; `location` may name `{path}`."""
+
+    def reply(seen: Seen) -> Reply:
+        if seen.method not in methods:
+            return answer(seen)
+        return Reply(status, {"detail": "Moved"}, headers={"location": location.format(path=seen.path)})
+
+    return reply
+
+
+@pytest.mark.parametrize("status", [301, 307])
+@pytest.mark.parametrize(("method", "path"), [("GET", "/v1/models"), ("POST", "/v1/completions")])
+@pytest.mark.parametrize(
+    ("location", "leads_to", "remedy"),
+    [
+        ("https://gpu-box:8443/llm{path}", "https://gpu-box:8443/llm{path}", "set target.base_url to {base}."),
+        ("/llm{path}", "{own}/llm{path}", "set target.base_url to {base}."),
+        ("{path}/", "{own}{path}/", "target.base_url is that already"),
+        ("/login?next=x", "{own}/login?next=x", "set target.base_url to the URL of the server itself"),
+        (
+            "https://me:pass@box{path}",
+            "https://me:pass@box{path}",
+            "set target.base_url to the URL of the server itself",
+        ),
+        ("", "a redirect that does not say where to", "set target.base_url to the URL of the server itself"),
+    ],
+)
+async def test_a_redirect_is_not_followed_but_explained(
+    status: int, method: str, path: str, location: str, leads_to: str, remedy: str
+) -> None:
+    manners = redirecting(status, location, method)
+    with fake_server(manners) as (server, base_url), pytest.raises(TargetError) as caught:
+        await run(base_url)
+    text = str(caught.value)
+    told = leads_to.format(own=base_url, path=path)
+    assert told in text
+    assert remedy.format(base=told.removesuffix(path)) in text
+    for words in (f"{method} {base_url}{path}", f"HTTP {status}"):
+        assert words in text
+    assert "server's log" not in text
+    assert len([seen for seen in server.seen if seen.method == method]) == 1
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_a_redirect_to_what_is_no_url_is_said_at_once(method: str) -> None:
+    with (
+        fake_server(redirecting(302, "http://[::1{path}", method)) as (server, base_url),
+        pytest.raises(TargetError, match=r"redirects to .*: set target\.base_url to the URL of the server itself"),
+    ):
+        await run(base_url)
+    assert len([seen for seen in server.seen if seen.method == method]) == 1
+
+
+async def test_the_url_that_a_redirect_tells_is_taken_as_it_is() -> None:
+    with fake_server() as (server, right_url):
+        location = f"{right_url}{{path}}"
+        with fake_server(redirecting(307, location, "GET")) as (_, wrong_url), pytest.raises(TargetError) as caught:
+            await run(wrong_url)
+        told = str(caught.value).rpartition("set target.base_url to ")[2].removesuffix(".")
+        assert told == right_url
+        _, session = await run(told)
+    assert session.outcome is Outcome.OK
+    assert len(server.posts) == 2
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_redirect_inside_the_load_is_an_error_of_its_request(status: int) -> None:
+    with fake_server(redirecting(status, "http://elsewhere:1{path}", "POST")) as (server, base_url):
+        _, session = await run(base_url, preflight=False)
+    assert session.outcome is Outcome.HTTP_ERROR
+    assert session.ticks == []
+    assert "http://elsewhere:1/v1/completions" in session.told["error"]
+    assert "target.base_url" in session.told["error"]
+    assert len(server.posts) == 1
+
+
 async def test_an_unreachable_server_is_waited_for_then_explained() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -381,23 +458,27 @@ async def test_texts_are_tokenised_here_when_the_server_counts_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("LMTUI_HOME", str(tmp_path))
-    tokenizer = str(tiny_tokenizer.path())
+    tokenizer, finish = str(tiny_tokenizer.path()), "length"
 
     def silent(seen: Seen) -> Reply:
         broken = [r'data: {"choices": [{"text": "\ud83d"}]}' + "\n\n"]
-        pieces = [*broken, *completion(3, usage=False)]
+        pieces = [*broken, *completion(3, usage=False, finish=finish)]
         return answer(seen) if seen.method == "GET" else Reply(pieces=pieces)
 
     with fake_server(silent) as (_, base_url):
         target, session = await run(base_url, tokenizer=tokenizer, request={"ignore_eos": False})
         _, untokenised = await run(base_url, request={"ignore_eos": False})
-        _, short = await run(base_url, tokenizer=tokenizer)
+        _, told_length = await run(base_url, tokenizer=tokenizer)
+        finish = "stop"
+        _, stopped = await run(base_url, tokenizer=tokenizer)
     assert target.prepared().counts_text
     expected = len(tokenizers.load(tokenizer).encode("? t0 t1 t2", special_tokens=False))
     assert expected > 4
     assert (session.told["output_tokens"], session.told["token_source"]) == (expected, TokenSource.TEXT)
     assert (untokenised.told["output_tokens"], untokenised.told["token_source"]) == (4, TokenSource.CHUNKS)
-    assert short.outcome is (Outcome.SHORT if expected < 0.9 * 8 else Outcome.OK)
+    assert expected < 0.9 * 8
+    assert told_length.outcome is Outcome.OK  # tokens merge in a text; the server says that it came to the length
+    assert stopped.outcome is Outcome.SHORT
     with fake_server() as (_, base_url):
         target, session = await run(base_url, tokenizer=tokenizer)
     assert not target.prepared().counts_text
