@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from lmtui.errors import BUG, VERDICT, LmtuiError, TargetError
+from lmtui.errors import TARGET, VERDICT, LmtuiError
 from lmtui.output import print_json
 
 if TYPE_CHECKING:
@@ -151,14 +151,20 @@ class Interrupts:
 
 
 def report(directory: RunDirectory, status: Status, *, as_json: bool, quiet: bool, strict: bool) -> int:
-    """Print the result of a finished run on stdout, and what went wrong on stderr."""
+    """Print the result of a finished run on stdout, and what went wrong on stderr; return its exit code.
+
+    Raises:
+        LmtuiError: There is no result; it has the run's exit code.
+    """
     from lmtui.metrics.table import result_table
 
+    code = TARGET if status.exit_code is None else status.exit_code  # None: it died before it could say
     result: Result | None = directory.result()
     if result is None:
         cause = (status.message or status.phase).rstrip(".")
-        raise TargetError(f"{directory.path.name}: {cause}. Its log: {directory.log_path}")
-    code = BUG if status.exit_code is None else status.exit_code
+        error = LmtuiError(f"{directory.path.name}: {cause}. Its log: {directory.log_path}")
+        error.exit_code = code
+        raise error
     if as_json:
         print_json(result)
     else:
