@@ -226,20 +226,26 @@ def _quantisation(config: Config, inside: str) -> Iterator[Finding]:
 
 def _layout(config: Config, inside: str, gpus: Gpus) -> Iterator[Finding]:
     target, count = config.target, len(gpus.visible)
-    if not count:
-        return  # said before
+    if not count and inside != "turbomind" and target.device not in ("auto", "cuda"):
+        return  # not NVIDIA's: nobody here can count them
+    over = f"{count} GPUs" if count else "any number of GPUs"
     if inside == "turbomind":
         if (derive := lmdeploy_parts.layout()) is None:
             return
         try:
-            found = derive(target.dp, target.tp, target.ep, target.cp, None, count * target.nnodes)
+            found = derive(target.dp, target.tp, target.ep, target.cp, None, count * target.nnodes or None)
         except AssertionError as error:
             yield Finding(
                 "layout",
                 "fail",
                 f"TurboMind cannot lay tp = {target.tp}, dp = {target.dp}, cp = {target.cp}, ep = {target.ep} out over "
-                f"{count} GPUs ({error})",
+                f"{over} ({error})",
                 "lower them, or make more GPUs visible",
+            )
+            return
+        if not count:
+            yield Finding(
+                "layout", "note", f"{_gpu_count(found.device_num)} at most; not checked whether they are there: no GPU"
             )
             return
         yield Finding("layout", "ok", f"{found.device_num} of {count} GPUs")
@@ -253,15 +259,23 @@ def _layout(config: Config, inside: str, gpus: Gpus) -> Iterator[Finding]:
         return
     world = max(target.tp, target.ep)
     executor = target.distributed_executor_backend or ("uni" if world == 1 else "ray")
-    if world > count:
+    if count and world > count:
         found_words = f"The engine needs {world} GPUs and {count} are visible, for which it would wait half an hour"
         yield Finding("layout", "fail", found_words, "lower target.tp and target.ep, or make more GPUs visible")
     elif executor == "uni" and world > 1:
         yield Finding("layout", "fail", f"The executor uni runs one GPU, not {world}", "use mp or ray, or leave it out")
     elif executor == "ray" and importlib.util.find_spec("ray") is None:
         yield Finding("layout", "fail", "Ray is not installed, and several GPUs need it", "pip install 'lmtui[ray]'")
-    else:
+    elif count:
         yield Finding("layout", "ok", f"{world} of {count} GPUs, executor {executor}")
+    else:
+        yield Finding(
+            "layout", "note", f"{_gpu_count(world)}, executor {executor}; not checked whether they are there: no GPU"
+        )
+
+
+def _gpu_count(count: int) -> str:
+    return f"{count} GPU" if count == 1 else f"{count} GPUs"
 
 
 def _memory(config: Config, gpus: Gpus) -> Iterator[Finding]:

@@ -25,3 +25,13 @@ def test_the_preflight_s_findings_are_the_checks(
         ("layout", "ok", "2 of 8 GPUs", ""),
         ("driver", "fail", "No driver", "install one"),
     ]
+
+
+def test_lmdeploy_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LMTUI_HOME", str(tmp_path))
+    monkeypatch.setattr(lmdeploy_preflight, "findings", lambda config: iter([Finding("lmdeploy", "ok", "0.18.0")]))
+    main(["doctor", "lmdeploy-engine", "--json"])
+    checks = json.loads(capsys.readouterr().out)
+    assert [check["found"] for check in checks if check["name"] == "lmdeploy"] == ["0.18.0"]

@@ -172,6 +172,24 @@ def test_more_ranks_than_gpus_would_wait_half_an_hour(model: Path) -> None:
     assert "needs 4 GPUs and 2 are visible" in only(config("pytorch", model, tp=4))
 
 
+def test_layouts_without_a_gpu_are_judged_as_far_as_can_be(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    has(monkeypatch, why_none="the driver reports no GPU")
+
+    def layouts(**values: Any) -> list[tuple[str, str]]:
+        return [(one.state, one.found) for one in findings(config(**values)) if one.name == "layout"]
+
+    assert layouts(kind="turbomind", model=model, tp=4) == [
+        ("note", "4 GPUs at most; not checked whether they are there: no GPU")
+    ]
+    ((state, found),) = layouts(kind="turbomind", model=model, tp=1, ep=2)
+    assert state == "fail"
+    assert found.startswith("TurboMind cannot lay tp = 1, dp = 1, cp = 1, ep = 2 out over any number of GPUs (")
+    ((state, found),) = layouts(kind="pytorch", model=model, tp=2, distributed_executor_backend="uni")
+    assert (state, found) == ("fail", "The executor uni runs one GPU, not 2")
+    ((state, found),) = layouts(kind="pytorch", model=model)
+    assert (state, found) == ("note", "1 GPU, executor uni; not checked whether they are there: no GPU")
+
+
 def test_executors(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "The executor uni runs one GPU, not 2" in only(
         config("pytorch", model, tp=2, distributed_executor_backend="uni")
