@@ -129,17 +129,26 @@ class BodyMaker:
             tail["ignore_eos"] = True
         return {**tail, **self._guided}
 
+    def _model_of(self, request: PlannedRequest) -> str | None:
+        return self._model if request.model is None else request.model
+
     def _completions(self, request: PlannedRequest) -> dict[str, Any]:
         prompt: Any = request.prompt
         if not request.prompt and request.token_ids is not None:
             prompt = request.token_ids.tolist()
         length = {"max_tokens": request.output_len}
-        return {"model": self._model, "prompt": prompt, **self._sampling(), **length, **self._openai_tail()}
+        return {"model": self._model_of(request), "prompt": prompt, **self._sampling(), **length, **self._openai_tail()}
 
     def _chat(self, request: PlannedRequest) -> dict[str, Any]:
         messages = list(request.messages or ({"role": "user", "content": request.prompt},))
         length = {"max_tokens" if self.uses_max_tokens else "max_completion_tokens": request.output_len}
-        return {"model": self._model, "messages": messages, **self._sampling(), **length, **self._openai_tail()}
+        return {
+            "model": self._model_of(request),
+            "messages": messages,
+            **self._sampling(),
+            **length,
+            **self._openai_tail(),
+        }
 
     def _sglang(self, request: PlannedRequest) -> dict[str, Any]:
         # LMDeploy's /generate answers as SGLang's does, but takes flat fields under its own names.

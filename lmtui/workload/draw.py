@@ -55,6 +55,7 @@ def draw(config: Config, progress: Progress) -> Plan:
             cancel_after=cut.cancel_after,
             cancel_after_s=cut.cancel_after_s,
             cancel_before_token=cut.cancel_before_token,
+            model=draft.model,
         )
         for index, (draft, cut) in enumerate(zip(sample.drafts, cuts, strict=True))
     ]
@@ -149,8 +150,20 @@ def _sample(config: Config, cutter: Cutter, generators: Generators, progress: Pr
             takes_fewer=dataset.take_fewer,
         )
     if dataset.kind == "jsonl":
-        return records.sample_jsonl(path, count, dataset.output_len, cutter, prefixes, progress)
-    return records.sample_trace(path, count, dataset.output_len, cutter, progress)
+        return records.sample_jsonl(path, count, dataset.output_len, cutter, prefixes, progress, _no_models(config))
+    return records.sample_trace(path, count, dataset.output_len, cutter, progress, _no_models(config))
+
+
+def _no_models(config: Config) -> str | None:
+    """Return why a line of a dataset cannot name its own model, and what to do; None: it can."""
+    target = config.target
+    if target.kind != "server":
+        return f"target.kind = '{target.kind}' runs one model: remove it, or set target.kind to 'server'"
+    if target.api not in ("completions", "chat"):
+        return f"a request of target.api = '{target.api}' names none: remove it, or use 'completions' or 'chat'"
+    if "model" in target.extra_body:
+        return "target.extra_body.model is put over it: remove one of them"
+    return None
 
 
 def _prefix(cutter: Cutter, group: int, length: int) -> Prompt:
@@ -190,11 +203,12 @@ def _warmup(config: Config, cutter: Cutter, sample: Sample) -> tuple[PlannedRequ
     for index in range(config.load.warmup_requests):
         draft = drafts[index % len(drafts)]
         if config.load.warmup_prompts == "plan":
-            same = draft.prompt
-            tokens = max(draft.output_len, 1)
-            warmup.append(PlannedRequest(index, same.text, tokens, same.length, same.token_ids, draft.messages))
-            continue
-        length = draft.prompt.length or len(draft.prompt.text.split())
-        prompt = cutter.passage(sample.next_place + index, length)
-        warmup.append(PlannedRequest(index, prompt.text, max(draft.output_len, 1), prompt.length, prompt.token_ids))
+            prompt, messages = draft.prompt, draft.messages
+        else:
+            length = draft.prompt.length or len(draft.prompt.text.split())
+            prompt, messages = cutter.passage(sample.next_place + index, length), None
+        tokens = max(draft.output_len, 1)
+        warmup.append(
+            PlannedRequest(index, prompt.text, tokens, prompt.length, prompt.token_ids, messages, model=draft.model)
+        )
     return tuple(warmup)

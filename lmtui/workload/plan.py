@@ -32,6 +32,7 @@ class PlannedRequest:
         cancel_after: Cut once more tokens than this have come (what the script draws); None: not cut by tokens.
         cancel_after_s: Cut this many seconds after it was sent; None: not cut by time.
         cancel_before_token: The cut by time counts only while no token has come.
+        model: The model (or LoRA adapter) that this request names to a server; None: the config's.
     """
 
     index: int
@@ -44,6 +45,7 @@ class PlannedRequest:
     cancel_after: int | None = None
     cancel_after_s: float | None = None
     cancel_before_token: bool = False
+    model: str | None = None
 
     @property
     def is_cancel_planned(self) -> bool:

@@ -2,7 +2,7 @@
 
 jsonl: one object a line, `{"prompt": "…"}` or `{"messages": [{"role", "content"}, …]}`, with the tokens to ask for
 under `output_len`, `output_tokens` or `max_tokens`, or as long as the text under `completion`. Lines are used in their
-order.
+order. With a server, a line may name its own `model` (a model or LoRA adapter that the server lists).
 
 trace: besides (or in place of) a prompt, `input_length` and `output_length`, and a time: `timestamp_ms` or
 `timestamp_s`, or Mooncake's `timestamp`: milliseconds when all are written as whole numbers, seconds when one has a
@@ -13,6 +13,7 @@ with the same text.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,6 +33,7 @@ HASH_BLOCK = 512
 """Tokens that one of Mooncake's hash ids stands for."""
 
 _TELL_EVERY = 200
+_MODELS_TOLD = 8
 _MOST_TOKENS = 1 << 24  # No model reads or writes more; a slip of the pen would fill the memory.
 _Count = Annotated[int, Meta(ge=0, le=_MOST_TOKENS)]
 _Length = Annotated[int, Meta(ge=1, le=_MOST_TOKENS)]
@@ -60,6 +62,7 @@ class _Line(msgspec.Struct):
     output_tokens: _Count | None = None
     max_tokens: _Count | None = None
     completion: str | None = None
+    model: str | None = None
 
 
 class _TraceLine(_Line):
@@ -72,7 +75,13 @@ class _TraceLine(_Line):
 
 
 def sample_jsonl(
-    path: Path, count: int, output_len: int | None, cutter: Cutter, prefixes: list[Prompt], progress: Progress
+    path: Path,
+    count: int,
+    output_len: int | None,
+    cutter: Cutter,
+    prefixes: list[Prompt],
+    progress: Progress,
+    no_models: str | None,
 ) -> Sample:
     """Take the first `count` requests of a file of prompts.
 
@@ -83,6 +92,7 @@ def sample_jsonl(
         cutter: Counts prompts and completions.
         prefixes: Shared prefixes that prompts (not chats) begin with in turn.
         progress: Is told how far it is.
+        no_models: Why a line cannot name its own model; None: it can.
 
     Raises:
         DatasetError: A line is not what it should be (with its number), or there are too few.
@@ -95,7 +105,8 @@ def sample_jsonl(
         prompt, messages = _given(line, path, number, cutter, prefixes, len(drafts))
         if prompt is None:
             raise _fault(path, number, "it has neither 'prompt' nor 'messages'")
-        drafts.append(Draft(prompt, _asked(line, None, output_len, path, number, cutter), messages))
+        asked, model = _asked(line, None, output_len, path, number, cutter), _model(line, no_models, path, number)
+        drafts.append(Draft(prompt, asked, messages, model=model))
         overruled += _own_length(line, None) not in (None, drafts[-1].output_len)
         if len(drafts) == count:
             break
@@ -109,7 +120,9 @@ def sample_jsonl(
     return Sample(drafts, {}, _notes(drafts, output_len, overruled))
 
 
-def sample_trace(path: Path, count: int, output_len: int | None, cutter: Cutter, progress: Progress) -> Sample:
+def sample_trace(
+    path: Path, count: int, output_len: int | None, cutter: Cutter, progress: Progress, no_models: str | None
+) -> Sample:
     """Take the first `count` requests of a recorded load (all, noted, when it has fewer), in the order of their times.
 
     Args:
@@ -118,6 +131,7 @@ def sample_trace(path: Path, count: int, output_len: int | None, cutter: Cutter,
         output_len: Tokens asked for; None: what each line says.
         cutter: Cuts prompts of the recorded lengths from the shipped text.
         progress: Is told how far it is.
+        no_models: Why a line cannot name its own model; None: it can.
 
     Raises:
         DatasetError: A line is not what it should be (with its number), or there is none.
@@ -135,7 +149,8 @@ def sample_trace(path: Path, count: int, output_len: int | None, cutter: Cutter,
             places = line.hash_ids or [next_place]
             prompt = cutter.blocks(places, HASH_BLOCK, line.input_length)
             next_place = max(next_place, max(places) + 1)
-        drafts.append(Draft(prompt, _asked(line, line.output_length, output_len, path, number, cutter), messages))
+        asked = _asked(line, line.output_length, output_len, path, number, cutter)
+        drafts.append(Draft(prompt, asked, messages, model=_model(line, no_models, path, number)))
         overruled += _own_length(line, line.output_length) not in (None, drafts[-1].output_len)
         times.append(_stamp(line, path, number))
         if len(drafts) == count:
@@ -232,6 +247,17 @@ def _asked(line: _Line, recorded: int | None, fixed: int | None, path: Path, num
     return cutter.size(line.completion)
 
 
+def _model(line: _Line, no_models: str | None, path: Path, number: int) -> str | None:
+    """Return the model that a line names; one text for all lines with the same name."""
+    if line.model is None:
+        return None
+    if no_models:
+        raise _fault(path, number, f"it names a 'model', and {no_models}")
+    if not line.model.strip():
+        raise _fault(path, number, "'model' is empty")
+    return sys.intern(line.model)
+
+
 def _own_length(line: _Line, recorded: int | None) -> int | None:
     """Return the tokens that a line itself says to ask for; None when it says none, or only by its completion."""
     return next((n for n in (recorded, line.output_len, line.output_tokens, line.max_tokens) if n is not None), None)
@@ -244,6 +270,10 @@ def _notes(drafts: list[Draft], output_len: int | None, overruled: int) -> tuple
             f"dataset.output_len = {output_len} is asked for in place of the output length that {overruled} of "
             f"{len(drafts)} lines have; leave it out (null) to ask for theirs"
         )
+    if named := sum(draft.model is not None for draft in drafts):
+        models = sorted({draft.model for draft in drafts if draft.model is not None})
+        some = ", ".join(models[:_MODELS_TOLD]) + (", …" if len(models) > _MODELS_TOLD else "")
+        notes.append(f"{named} of {len(drafts)} lines name their own model, which is asked for: {some}")
     if any(draft.messages for draft in drafts):
         notes.append("chats are sent as their turns by the chat api, and as their joined text by everything else")
     return tuple(notes)

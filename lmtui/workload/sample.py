@@ -32,6 +32,7 @@ class Draft:
     output_len: int
     messages: tuple[Message, ...] | None = None
     due_s: float | None = None
+    model: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,8 +16,8 @@ _BINS, _BAR_WIDTH = 8, 40
 def plan_object(plan: Plan) -> dict[str, object]:
     """Return what `lmtui plan --json` prints.
 
-    `requests`: one object each; `messages`, `cancel_after_s` and `cancel_before_token` only where they are set.
-    `totals`: requests, input_len (null when one is not known), output_len, cancelled (picked by the plan), raised
+    `requests`: one object each; `messages`, `model`, `cancel_after_s` and `cancel_before_token` only where they are
+    set. `totals`: requests, input_len (null when one is not known), output_len, cancelled (picked by the plan), raised
     (output lengths of 0 that became 1), duration_s (the last due time; null when nothing is scheduled).
     `dropped`: what each filter dropped. `warmup`: how many requests warm up. `notes`: sentences.
     """
@@ -42,6 +42,8 @@ def _request_object(request: PlannedRequest) -> dict[str, object]:
     }
     if request.messages is not None:
         shown["messages"] = list(request.messages)
+    if request.model is not None:
+        shown["model"] = request.model
     if request.cancel_after_s is not None:
         shown["cancel_after_s"] = request.cancel_after_s
         shown["cancel_before_token"] = request.cancel_before_token

@@ -393,6 +393,14 @@ async def test_bodies_by_api() -> None:
     assert "end_id" not in body
 
 
+@pytest.mark.parametrize("api", ["completions", "chat"])
+async def test_a_request_names_its_own_model(api: str) -> None:
+    _, body = await sent_body(request(model="lora-a"), api=api)
+    assert body["model"] == "lora-a"
+    _, body = await sent_body(request(), api=api)
+    assert body["model"] == "m"
+
+
 async def test_turns_and_token_ids_are_sent_as_they_are() -> None:
     turns: tuple[Message, ...] = ({"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"})
     _, body = await sent_body(request(messages=turns), api="chat")

@@ -14,6 +14,7 @@ from lmtui.errors import ConfigError, DatasetError
 from lmtui.workload import records
 from lmtui.workload.draw import draw
 from lmtui.workload.plan import Plan
+from lmtui.workload.show import plan_object
 
 MakeConfig = Callable[[dict[str, Any]], Config]
 Draw = Callable[..., Plan]
@@ -80,6 +81,71 @@ def test_a_fixed_output_length_is_noted_with_a_trace(draw_lines: Draw) -> None:
     assert any("the output length that 2 of 2 lines have" in told for told in plan.notes)
     plan = draw_lines("trace", lines, {"load.mode": "trace"})
     assert not any("in place of" in told for told in plan.notes)
+
+
+SERVER = {"target.kind": "server", "target.base_url": "http://127.0.0.1:1", "target.model": "base"}
+
+
+def named(model: Any, **more: Any) -> dict[str, Any]:
+    return {"prompt": "some words", "output_len": 3, "model": model, **more}
+
+
+def test_a_line_names_its_own_model(draw_lines: Draw) -> None:
+    lines = [named("lora-b"), {"prompt": "x", "output_len": 3}, named("lora-a"), named("lora-b")]
+    plan = draw_lines("jsonl", lines, {**SERVER, "load.num_prompts": 4, "load.warmup_requests": 3})
+    assert [request.model for request in plan.requests] == ["lora-b", None, "lora-a", "lora-b"]
+    assert plan.requests[0].model is plan.requests[3].model  # one text, however many lines have it
+    assert [request.model for request in plan.warmup] == ["lora-b", None, "lora-a"]
+    assert any(note == "3 of 4 lines name their own model, which is asked for: lora-a, lora-b" for note in plan.notes)
+    shown = plan_object(plan)["requests"]
+    assert isinstance(shown, list)
+    assert [request.get("model", "unset") for request in shown] == ["lora-b", "unset", "lora-a", "lora-b"]
+    plan = draw_lines("jsonl", [{"prompt": "x", "output_len": 3}] * 2, SERVER)
+    assert not any("model" in note for note in plan.notes)
+    many = [named(f"lora-{place}") for place in range(10)]
+    notes = draw_lines("jsonl", many, {**SERVER, "load.num_prompts": 10}).notes
+    assert any(note.endswith("lora-6, lora-7, …") for note in notes)
+
+
+def test_a_model_stays_with_its_request(draw_lines: Draw) -> None:
+    warm = {**SERVER, "load.warmup_requests": 1, "load.warmup_prompts": "plan"}
+    assert draw_lines("jsonl", [named("a"), named("b")], warm).warmup[0].model == "a"
+    opened = {**SERVER, "load.mode": "open", "load.rate": 100.0, "load.duration_s": 0.1}
+    plan = draw_lines("jsonl", [named("a"), named("b")], opened)
+    assert len(plan.requests) > 2
+    assert [request.model for request in plan.requests] == ["ab"[place % 2] for place in range(len(plan.requests))]
+    lines = [named("late", timestamp=2000), named("early", timestamp=1000)]
+    plan = draw_lines("trace", lines, {**SERVER, "load.mode": "trace"})
+    assert [request.model for request in plan.requests] == ["early", "late"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [
+        ({"target.kind": "simulated"}, "it names a 'model', and target.kind = 'simulated' runs one model"),
+        ({**SERVER, "target.api": "sglang"}, "a request of target.api = 'sglang' names none"),
+        ({**SERVER, "target.api": "trt"}, "a request of target.api = 'trt' names none"),
+        ({**SERVER, "target.extra_body": {"model": "c"}}, r"target\.extra_body\.model is put over it"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["jsonl", "trace"])
+def test_a_model_that_cannot_be_asked_for_is_refused(
+    kind: str, keys: dict[str, Any], says: str, draw_lines: Draw
+) -> None:
+    lines = [{"prompt": "x", "output_len": 3, "timestamp": 0}, named("a", timestamp=1)]
+    mode = {"load.mode": "trace"} if kind == "trace" else {}
+    with pytest.raises(DatasetError, match=says) as caught:
+        draw_lines(kind, lines, {**keys, **mode})
+    assert str(caught.value).startswith("Line 2 of the dataset ")
+    assert "\n" not in str(caught.value)
+    lines[1].pop("model")
+    assert len(draw_lines(kind, lines, {**keys, **mode}).requests) == 2
+
+
+@pytest.mark.parametrize(("model", "says"), [(" ", "'model' is empty"), (5, "'model' must be text")])
+def test_a_model_is_a_name(model: Any, says: str, draw_lines: Draw) -> None:
+    with pytest.raises(DatasetError, match=says):
+        draw_lines("jsonl", [named(model)] * 2, SERVER)
 
 
 def test_prefixes_precede_prompts(draw_lines: Draw) -> None:
