@@ -50,7 +50,10 @@ def run(what: str, sets: Sequence[str], *, as_json: bool, quiet: bool, detach: b
 
 
 def _both(configs: tuple[Config, Config], notes: Sequence[str], *, as_json: bool, quiet: bool, strict: bool) -> int:
-    """Do the unguided and the guided run, print both results (as JSON: one a line), and what guiding costs."""
+    """Do the unguided and the guided run, print both results (as JSON: one a line), and what guiding costs.
+
+    A baseline that failed ends it; one whose grade alone does not suit `strict` does not. Returns the worst exit code.
+    """
     import shutil
 
     from lmtui.metrics.guided_cost import guided_cost
@@ -59,21 +62,22 @@ def _both(configs: tuple[Config, Config], notes: Sequence[str], *, as_json: bool
     from lmtui.results.compare_text import compare_text
     from lmtui.runner import kept
 
-    results = []
+    results, worst = [], 0
     for config, words in zip(configs, ("without", "with"), strict=True):
         if not quiet:
             print(f"the run {words} guided decoding", file=sys.stderr)
         directory, status = perform(config, notes, quiet=quiet)
         code = report(directory, status, as_json=as_json, quiet=quiet, strict=strict)
-        if code:
+        if code not in (0, VERDICT):
             return code
+        worst = max(worst, code)
         results.append(kept.result(directory))
     if not as_json:
         compared = compare([kept.to_compare(result.run_id) for result in results])
         width = shutil.get_terminal_size((80, 24)).columns
         print(f"\n{compare_text(compared, width, ascii_only=not takes_signs())}")
         print(f"\n{guided_cost(*results)}")
-    return 0
+    return worst
 
 
 def follow(directory: RunDirectory, *, quiet: bool) -> Status:

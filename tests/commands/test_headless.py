@@ -8,7 +8,10 @@ import msgspec
 import pytest
 
 from lmtui import headless
-from lmtui.errors import BUG, INTERRUPTED, TARGET, USAGE, LmtuiError
+from lmtui.config import guiding, store
+from lmtui.config.model import Config
+from lmtui.errors import BUG, INTERRUPTED, NO_RESULT, TARGET, USAGE, VERDICT, LmtuiError
+from lmtui.runner import runs
 from lmtui.runner.rundir import RunDirectory
 from tests.runner.harness import config, status
 
@@ -44,3 +47,40 @@ def test_a_lost_run_with_a_result_died_and_is_no_bug(capsys: pytest.CaptureFixtu
     lost = msgspec.structs.replace(done, phase="lost", exit_code=None, message="the run process is gone")
     assert headless.report(run, lost, as_json=True, quiet=True, strict=True) == TARGET
     assert capsys.readouterr().err == "lmtui: lost: the run process is gone\n"
+
+
+FEW, MANY, BROKEN = (
+    config(load={"num_prompts": 5}),  # fewer than 30 ok requests: suspect
+    config(load={"num_prompts": 40}),
+    config(target={"kv_tokens": 2}),
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("both", "strict", "expected", "done"),
+    [
+        ((FEW, MANY), True, VERDICT, 2),
+        ((MANY, FEW), True, VERDICT, 2),
+        ((FEW, MANY), False, 0, 2),
+        ((MANY, MANY), True, 0, 2),
+        ((BROKEN, MANY), True, NO_RESULT, 1),
+        ((FEW, BROKEN), True, NO_RESULT, 2),
+    ],
+)
+def test_a_grade_that_is_not_good_leaves_the_pair_whole(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    both: tuple[Config, Config],
+    strict: bool,
+    expected: int,
+    done: int,
+) -> None:
+    """The pair is of simulated runs: `guiding.pair`, which makes it of runs of a server, is stood in for."""
+    monkeypatch.setattr(store, "resolve", lambda what, sets: (both[0], ()))
+    asked_for = iter([both])
+    monkeypatch.setattr(guiding, "pair", lambda config: next(asked_for, None))
+    assert headless.run("pair", (), as_json=False, quiet=True, detach=False, strict=strict) == expected
+    assert len(runs.all_runs()) == done
+    is_compared = "What guided decoding costs" in capsys.readouterr().out
+    assert is_compared == (expected in (0, VERDICT))
