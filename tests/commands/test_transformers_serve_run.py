@@ -118,3 +118,23 @@ def test_a_refused_field_that_may_not_be_left_out_ends_the_run(server: RunningSe
         again = lmtui("run", file, "--json", "--set", "target.drop_rejected=false", "--set", cure)
         assert again.returncode == 0, again.stderr
         assert json.loads(again.stdout)["outcomes"]["ok"] == REQUESTS
+
+
+def test_a_line_of_a_dataset_asks_for_its_own_model(server: RunningServer, tmp_path: Path) -> None:
+    lines = [{"prompt": "hello there", "output_len": OUTPUT_LEN} for _ in range(REQUESTS)]
+    lines[2]["model"], lines[5]["model"] = server.model, "another"
+    dataset = tmp_path / "prompts.jsonl"
+    dataset.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    keys = ["dataset.kind=jsonl", f"dataset.path={dataset}", "dataset.input_len=null", "dataset.output_len=null"]
+    arguments = [config_file(tmp_path, server, "chat"), "--json", *(word for key in keys for word in ("--set", key))]
+    planned = json.loads(lmtui("plan", *arguments).stdout)["requests"]
+    assert {request["index"]: request["model"] for request in planned if "model" in request} == {
+        2: server.model,
+        5: "another",
+    }
+    done = lmtui("run", *arguments)
+    result = json.loads(done.stdout)
+    assert (result["outcomes"]["ok"], result["outcomes"]["http_error"]) == (REQUESTS - 1, 1)
+    (group,) = result["errors"]
+    assert "pinned to" in group["message"]
+    assert any("2 of 12 lines name their own model" in note for note in result["notes"])
