@@ -124,6 +124,20 @@ def test_throughput_prints_and_appends_what_the_script_does(
 
 
 @pytest.mark.usefixtures("engines_are_simulated")
+def test_a_file_with_fewer_conversations_is_run_to_its_end(
+    sharegpt_file: Path, tiny_folder: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["profile-throughput", str(sharegpt_file), tiny_folder, "-n", "5000", "--csv=mine.csv"]) == 0
+    said = capsys.readouterr()
+    sessions = recorded.read(runs.find("last").path).sessions
+    assert 0 < sessions.planned == len(sessions.index) < 400
+    assert f"#Input tokens: {sessions.input_len.sum()}\n" in said.out
+    assert f"{sessions.planned} requests are sent" in " ".join(said.err.split())
+    (row,) = rows(Path("mine.csv"))
+    assert row["num_prompts"] == "5000"
+
+
+@pytest.mark.usefixtures("engines_are_simulated")
 def test_pipeline_with_random_lengths(
     sharegpt_file: Path, tiny_folder: str, capsys: pytest.CaptureFixture[str], profiler_module: Any
 ) -> None:
