@@ -155,12 +155,16 @@ class Crew:
                 asyncio.get_running_loop().call_later(END_S, member.kill)
 
     def _note_open_files(self, share: Share) -> None:
+        """Note that the load may need more connections than the system allows: one too many is a failed request."""
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        needed = share.connections // len(self._members) + SPARE_FILES
+        streams, key = share.connections, "load.concurrency"
+        if not share.is_closed:
+            streams, key = min(share.max_in_flight or len(share.requests), len(share.requests)), "load.max_in_flight"
+        needed = math.ceil(streams / len(self._members)) + SPARE_FILES
         if hard != resource.RLIM_INFINITY and needed > hard:
             self._notes.append(
-                f"A load worker needs {needed} open files and the system allows {hard}: "
-                "raise `ulimit -Hn`, or load.workers."
+                f"A load worker may need {needed} open files and the system allows {hard}: raise `ulimit -Hn` "
+                f"(nofile in /etc/security/limits.conf) or load.workers, or lower {key}."
             )
 
 

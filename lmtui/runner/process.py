@@ -186,14 +186,16 @@ class RunProcess:
         self._control = control
         self._check_stop()
         self._heart.set(phase="warming", message="")
-        if self._crew is not None:
-            await self._crew.take(share, cast("ServerTarget", target).prepared(), control)
-        await sender.warm_up()
-        if not control.is_stopping:
-            self._heart.set(phase="running", running_since=time.time())
-            control.listeners.append(partial(self._heart.set, phase="draining"))
-            await sender.run()
-        self._note(sender.notes)
+        try:
+            if self._crew is not None:
+                await self._crew.take(share, cast("ServerTarget", target).prepared(), control)
+            await sender.warm_up()
+            if not control.is_stopping:
+                self._heart.set(phase="running", running_since=time.time())
+                control.listeners.append(partial(self._heart.set, phase="draining"))
+                await sender.run()
+        finally:
+            self._note(sender.notes)
         verdict = of_load(control, sender.last_error(), config, self._run.log_path)
         return verdict.and_incomplete(sender.problem())
 

@@ -137,7 +137,11 @@ class ServerTarget:
         try:
             await self._opened.prepare(connections)
         except ConnectError as error:
-            raise TargetError(f"{error}: {connections} connections were to be opened before the start.") from error
+            words = f"{error}: {connections} connections were to be opened before the start."
+            if error.is_full:
+                key = "load.concurrency" if self._config.load.mode == "closed" else "load.max_in_flight"
+                words += f" Raise the limit (nofile in /etc/security/limits.conf) or load.workers, or lower {key}."
+            raise TargetError(words) from error
 
     async def perform(self, request: PlannedRequest, session: Session) -> None:
         """Send one request and record its answer. A server is never lost: each request has its own error."""

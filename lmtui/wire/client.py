@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
+import resource
 import socket
 import ssl
 from time import monotonic_ns
@@ -28,11 +30,17 @@ _Address = tuple[socket.AddressFamily, Any]
 
 
 class ConnectError(Exception):
-    """No connection; the text says to where and why. `certificate`: the server's was refused."""
+    """No connection; the text says to where and why.
 
-    def __init__(self, message: str, certificate: bool = False) -> None:
+    Attributes:
+        certificate: The server's was refused.
+        is_full: This process may not open another file.
+    """
+
+    def __init__(self, message: str, certificate: bool = False, *, is_full: bool = False) -> None:
         super().__init__(message)
         self.certificate = certificate
+        self.is_full = is_full
 
 
 class Client:
@@ -182,8 +190,7 @@ class Client:
         except ssl.SSLError as error:
             raise ConnectError(f"no TLS with {url}: {error.reason or error}") from error
         except OSError as error:
-            words = os.strerror(error.errno) if error.errno else error.strerror or error
-            raise ConnectError(f"no connection to {url}: {words}") from error
+            raise ConnectError(f"no connection to {url}: {_words(error)}", is_full=_is_full(error)) from error
         self.stats.opened += 1
         connect_ns = monotonic_ns() - start_ns
         return Connection(
@@ -282,3 +289,14 @@ async def _stamped_socket() -> socket.socket:
                 break
             await asyncio.sleep(STAMP_WAIT_S)
     return receiver
+
+
+def _is_full(error: OSError) -> bool:
+    return error.errno == errno.EMFILE
+
+
+def _words(error: OSError) -> str:
+    if _is_full(error):
+        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return f"each connection is an open file, and this process may have no more than {limit} (`ulimit -Hn`)"
+    return os.strerror(error.errno) if error.errno else str(error.strerror or error)

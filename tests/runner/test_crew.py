@@ -201,6 +201,50 @@ def test_a_worker_that_dies_fails_the_run_and_keeps_what_was_measured(url: str) 
     assert result.outcomes["ok"] > 0
 
 
+def run_with_files(url: str, files: int, load: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+    """Run under a hard limit on open files, as a user whose system has a low one."""
+    sets = [word for key, value in {"workers": 1, **load}.items() for word in ("--set", f"load.{key}={value}")]
+    command = [sys.executable, "-m", "lmtui", "run", "vllm-server", "--set", f"target.base_url={url}", *sets]
+    return subprocess.run(
+        ["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh", *command],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("load", "key"),
+    [
+        ({"concurrency": 200, "num_prompts": 300}, "load.concurrency"),
+        ({"mode": '"open"', "rate": '"inf"', "num_prompts": 200}, "load.max_in_flight"),
+    ],
+)
+def test_too_few_open_files_name_the_limit_and_the_remedy(url: str, load: dict[str, Any], key: str) -> None:
+    done = run_with_files(url, 128, load)
+    assert done.returncode == TARGET, done.stderr
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("lmtui: ")]
+    assert "this process may have no more than 128 (`ulimit -Hn`): 200 connections were to be opened" in line
+    assert f"Raise the limit (nofile in /etc/security/limits.conf) or load.workers, or lower {key}." in line
+    (status,) = [run.status() for run in runs.all_runs()]
+    assert status is not None
+    assert any("may need 264 open files and the system allows 128" in note for note in status.notes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("cap", "is_noted"), [({}, True), ({"max_in_flight": 40}, False)])
+def test_an_open_load_notes_the_open_files_it_may_come_to_need(url: str, cap: dict[str, int], is_noted: bool) -> None:
+    done = run_with_files(url, 160, {"mode": '"open"', "rate": 60.0, "num_prompts": 200, **cap})
+    assert done.returncode == 0, done.stderr
+    (result,) = [run.result() for run in runs.all_runs()]
+    assert result is not None
+    told = [note for note in result.notes if "may need 264 open files and the system allows 160" in note]
+    assert len(told) == is_noted
+    assert all("or lower load.max_in_flight" in note for note in told)
+
+
 @pytest.mark.slow
 def test_no_server() -> None:
     run = spawn.start(server_config("http://127.0.0.1:9", {"num_prompts": 4}, target={"ready_timeout_s": 0.2}))
