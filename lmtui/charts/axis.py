@@ -122,8 +122,12 @@ def y_marks(axis: Axis, rows: int) -> list[tuple[int, str]]:
 
 
 def _marks(axis: Axis, most: int) -> tuple[list[float], list[str]]:
-    at = ticks.log_ticks(axis.low, axis.high, most) if axis.log else ticks.linear_ticks(axis.low, axis.high, most)
-    return at, ticks.log_labels(at) if axis.log else ticks.labels(at)
+    if axis.log:
+        at = ticks.log_ticks(axis.low, axis.high, most)
+        if len(at) > 1:
+            return at, ticks.log_labels(at)
+    at = ticks.linear_ticks(axis.low, axis.high, most)  # also where powers of ten are too far apart for the range
+    return at, ticks.labels(at)
 
 
 def x_words(axis: Axis, width: int, gutter: int, *, is_time: bool, unit: str = "") -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on, work
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.binding import BindingType
 from textual.screen import Screen
 from textual.theme import Theme
@@ -19,6 +19,7 @@ from lmtui.tui.screens.configs import ConfigsScreen
 from lmtui.tui.screens.dialogs import Answer, Ask
 from lmtui.tui.screens.help import HelpScreen
 from lmtui.tui.screens.jump import JumpScreen
+from lmtui.tui.typed_ahead import OrderedKeysApp
 
 if TYPE_CHECKING:
     from lmtui.config.model import Config
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 TERMINAL_CHECK_S = 2.0
 
 
-class LmtuiApp(App[None]):
+class LmtuiApp(OrderedKeysApp):
     """Configs, form, live, results, details: one stack of screens above the configs."""
 
     TITLE = "lmtui"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from textual import events
 from textual.binding import Binding
 from textual.screen import Screen
 
@@ -14,11 +15,13 @@ from lmtui.config import presets
 from lmtui.results import history
 from lmtui.tui import keys
 from lmtui.tui.app import LmtuiApp
+from lmtui.tui.screens.compare import CompareScreen
 from lmtui.tui.screens.configs import ConfigsScreen
 from lmtui.tui.screens.details import DetailsScreen
 from lmtui.tui.screens.form import FormScreen
 from lmtui.tui.screens.help import HelpScreen
 from lmtui.tui.screens.live import LiveScreen
+from lmtui.tui.screens.plot import PlotScreen
 from lmtui.tui.screens.results import ResultsScreen
 from tests.tui.driving import FakeFeed, result, screen_text, settle, view
 
@@ -29,6 +32,8 @@ PLACES: dict[str, type[Screen[None]]] = {
     "live": LiveScreen,
     "results": ResultsScreen,
     "details": DetailsScreen,
+    "compare": CompareScreen,
+    "plot": PlotScreen,
 }
 
 SIZES = [(80, 24), (120, 40), (200, 60)]
@@ -42,7 +47,9 @@ TERMINALS = [
 
 def _screens(folder: Path) -> dict[str, Callable[[], Screen[None]]]:
     history.append(paths.history(), result())
-    row = history.read(paths.history())[0]
+    history.append(paths.history(), result(run_id="20260102T000000Z-fake-000001", config={"load": {"concurrency": 8}}))
+    rows = history.read(paths.history())
+    row = rows[0]
     feed = FakeFeed(folder / "run", view())
     feed.log = "日本語のログ [b]\n"
     return {
@@ -51,6 +58,8 @@ def _screens(folder: Path) -> dict[str, Callable[[], Screen[None]]]:
         "live": lambda: LiveScreen(feed),
         "results": ResultsScreen,
         "details": lambda: DetailsScreen(row.text("run_id"), row),
+        "compare": lambda: CompareScreen([row.text("run_id") for row in rows]),
+        "plot": lambda: PlotScreen(rows),
         "help": lambda: HelpScreen("live"),
     }
 
@@ -118,3 +127,19 @@ async def test_the_palette_has_the_actions_of_the_screen() -> None:
         await settle(pilot, lambda: "History (h)" in screen_text(app))
         await pilot.press("enter", "enter")
         await settle(pilot, lambda: isinstance(app.screen, ResultsScreen))
+
+
+def typed(app: LmtuiApp, *keys: str) -> None:
+    """Let keys arrive in one packet."""
+    for key in keys:
+        app.post_message(events.Key(key, "/" if key == "slash" else key if len(key) == 1 else None))
+
+
+async def test_keys_that_come_at_once_do_what_they_do_one_by_one() -> None:
+    app = LmtuiApp()
+    async with app.run_test(size=(120, 40)) as pilot:
+        await settle(pilot, lambda: "quickstart" in screen_text(app))
+        typed(app, "slash", *"simulated", "enter", "e")
+        await settle(pilot, lambda: "simulated › Target" in screen_text(app))
+        typed(app, "slash", *"num_prompts", "enter", *"4000", "enter", "escape", "f6")
+        await settle(pilot, lambda: "load.num_prompts=4000" in screen_text(app))

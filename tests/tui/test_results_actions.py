@@ -66,7 +66,7 @@ async def test_two_marked_runs_are_compared_with_the_first_that_was_marked() -> 
         await settle(pilot, lambda: screen.is_current)
         assert "+100.0%" in (paths.cache() / "copied" / "compare.txt").read_text()
         await pilot.press("escape")
-        await settle(pilot, lambda: "marked" not in screen_text(pilot.app))
+        await settle(pilot, lambda: "marked" not in screen.query_one("#results-title", Figures).text)
 
 
 async def test_the_trash_hides_and_z_takes_back_while_the_history_keeps_every_row() -> None:

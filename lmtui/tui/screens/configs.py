@@ -26,13 +26,10 @@ from lmtui.tui.widgets.key_line import KeyLine
 from lmtui.tui.widgets.table import Cell, Column, Table
 
 POLL_S = 1.0
-GREETING = """Welcome. lmtui measures how fast an LLM
-engine or server answers.
-  r    runs what is under the cursor:
-       quickstart measures a real engine
-       here, simulated needs none at all
-  n    makes your own from a preset
-  ?    shows every key"""
+GREETING = """Welcome. lmtui measures how fast an LLM engine or server answers.
+r  run what is under the cursor: quickstart is a real engine, simulated none
+n  make a config of your own from a preset
+?  show every key"""
 
 
 class ConfigsScreen(Screen[None]):
@@ -145,9 +142,11 @@ class ConfigsScreen(Screen[None]):
             last = entry.last
             parts += [
                 ("last result  ", "$text-muted"),
-                f"{last.output_throughput} tok/s · TTFT {last.ttft_p50_ms} ms · ITL {last.itl_p50_ms} ms (P50)\n",
-                ("             ", ""),
-                f"{last.phase} {last.grade} {last.started_at}\n",
+                f"{last.output_throughput} tok/s · {last.phase} {last.grade}\n",
+                ("P50          ", "$text-muted"),
+                f"TTFT {last.ttft_p50_ms} ms · ITL {last.itl_p50_ms} ms\n",
+                ("started      ", "$text-muted"),
+                f"{last.started_at}\n",
             ]
         return Content.assemble(*parts)
 

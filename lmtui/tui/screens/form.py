@@ -129,12 +129,7 @@ class FormScreen(Screen[None]):
         self.action_edit()
 
     def on_key(self, event: events.Key) -> None:
-        """Begin an edit with what is typed; what was typed ahead of the editor's focus goes into it, in order."""
-        editor = self.query_one("#editor", Editor)
-        if self._edited is not None and event is not editor.last_key:
-            event.stop()
-            editor.post_message(events.Key(event.key, event.character))
-            return
+        """Begin an edit with what is typed."""
         field = self._fields.current
         if (
             self._edited is None
@@ -342,11 +337,7 @@ class Editor(Input):
         self.select_on_focus = False
         self.display = False
 
-    last_key: events.Key | None = None
-    """The key that came here last; one that was not for the editor goes on to the form."""
-
     async def _on_key(self, event: events.Key) -> None:
-        self.last_key = event
         form = self.screen
         if not isinstance(form, FormScreen):
             return
