@@ -3,9 +3,10 @@
     python -m lmtui.targets.truth TTFT_MS ITL_MS
 
 It prints its port first. Every POST gets `max_tokens` chunks in the shape of OpenAI's completions: the first
-TTFT_MS after the request was read whole, the rest ITL_MS apart, on an absolute schedule. It notes when it handed each
-chunk to the kernel, which is the truth that a client should measure: `GET /truth` tells it as JSON (`Truth`) and begins
-anew. It ends when its standard input closes. Not an HTTP server for anything else: it reads well-formed requests only.
+TTFT_MS after the request arrived whole (by the kernel's stamp), the rest ITL_MS apart, on an absolute schedule. It
+notes when it handed each chunk to the kernel, which is the truth that a client should measure: `GET /truth` tells it as
+JSON (`Truth`) and begins anew. It ends when its standard input closes. Not an HTTP server for anything else: it reads
+well-formed requests only.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import os
 import resource
 import select
 import socket
+import struct
 import sys
 import time
 from array import array
@@ -29,6 +31,7 @@ from lmtui.metrics.result import Distribution
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 READ_BYTES = 1 << 18
+SO_TIMESTAMPNS = 35
 
 
 class Truth(msgspec.Struct, frozen=True):
@@ -49,6 +52,16 @@ class Body(msgspec.Struct):
 def chunk(data: bytes) -> bytes:
     """Return data as one HTTP chunk."""
     return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def arrived(ancillary: list[tuple[int, int, bytes]]) -> float:
+    """Return when bytes arrived, on the monotonic clock: the kernel's stamp, else now."""
+    now = time.monotonic()
+    if not ancillary:
+        return now
+    seconds, nanoseconds = struct.unpack("qq", ancillary[0][2])
+    waited_s: float = time.time() - (seconds + nanoseconds / 1e9)
+    return now - max(waited_s, 0.0)
 
 
 TOKEN = chunk(
@@ -83,6 +96,7 @@ class TruthServer:
         self._ttft_s, self._itl_s = ttft_ms / 1e3, itl_ms / 1e3
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=16384)
         self._listener.setblocking(False)
+        self._listener.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)  # what it accepts inherits this
         self.port: int = self._listener.getsockname()[1]
         self._epoll = select.epoll()
         self._connections: dict[int, Connection] = {}
@@ -125,8 +139,9 @@ class TruthServer:
             self._epoll.register(sock.fileno(), select.EPOLLIN)
 
     def _read(self, connection: Connection) -> None:
+        ancillary: list[tuple[int, int, bytes]] = []
         try:
-            data = connection.sock.recv(READ_BYTES)
+            data, ancillary, _, _ = connection.sock.recvmsg(READ_BYTES, 64)
         except BlockingIOError:
             return
         except ConnectionError:
@@ -145,20 +160,19 @@ class TruthServer:
         body = bytes(connection.received[end + 4 : end + 4 + length])
         del connection.received[: end + 4 + length]
         if head.startswith(b"post"):
-            self._begin(connection, msgspec.json.decode(body, type=Body).max_tokens)
+            self._begin(connection, msgspec.json.decode(body, type=Body).max_tokens, arrived(ancillary))
         elif head.startswith(b"get /truth"):
             self._answer(connection, msgspec.json.encode(self.truth()))
             self._forget()
         else:
             self._answer(connection, b'{"object":"list","data":[{"id":"truth","object":"model"}]}')
 
-    def _begin(self, connection: Connection, tokens: int) -> None:
-        now = time.monotonic()
+    def _begin(self, connection: Connection, tokens: int, arrived_at: float) -> None:
         connection.left = connection.asked = max(tokens, 1)
-        connection.last_at = now
+        connection.last_at = arrived_at
         connection.answers += 1
         self._send(connection, HEAD)
-        self._push(now + self._ttft_s, connection)
+        self._push(arrived_at + self._ttft_s, connection)
 
     def _push(self, due: float, connection: Connection) -> None:
         self._order += 1
