@@ -15,7 +15,9 @@ from textual.message import Message
 from textual.widget import Widget
 
 GIVE_UP_S = 0.5
-"""A key whose end was not heard of for so long (what had the focus is gone) does not hold up the next."""
+"""A key whose end was not heard of for so long does not hold up the next."""
+LOOK_S = 0.03
+"""How often it is looked whether what had the focus is gone, so that the end will not be heard of."""
 
 
 class KeyHandled(Message):
@@ -37,26 +39,27 @@ class OrderedKeysApp(App[None]):
         self._waiting: deque[events.Key] = deque()
         self._busy_since: float | None = None
         self._way: Widget | None = None
+        self._goes_on = False
 
     async def on_event(self, event: events.Event) -> None:
         """Hold a key back while another is on its way."""
         if not isinstance(event, events.Key) or event.is_forwarded:
             await super().on_event(event)
             return
-        if self._busy_since is not None and time.monotonic() - self._busy_since < GIVE_UP_S:
-            self._waiting.append(event)
-            return
         self._waiting.append(event)
-        await self._handle_next()
+        if self._busy_since is None:
+            await self._handle_next()
+        elif len(self._waiting) == 1:
+            self.set_timer(LOOK_S, self._look)
 
     async def _handle_next(self) -> None:
-        if not self._waiting:
-            self._busy_since = None
-            return
+        self._goes_on = False
         self._busy_since = time.monotonic()
         self._way = self.focused or self.screen
         await super().on_event(self._waiting.popleft())
         self._follow(is_first=True)
+        if self._waiting:
+            self.set_timer(LOOK_S, self._look)
 
     def _follow(self, *, is_first: bool) -> None:
         if self._way is None or not self._way.post_message(KeyHandled(is_first=is_first)):  # it is gone
@@ -69,8 +72,18 @@ class OrderedKeysApp(App[None]):
         else:
             self._go_on()
 
-    def _go_on(self) -> None:
-        if self._waiting:  # after what the last key opened has been made, and has taken the focus
-            self.screen.call_after_refresh(self.call_later, self._handle_next)
+    def _look(self) -> None:
+        if self._busy_since is None or self._goes_on:
+            return
+        is_gone = self._way is None or not self._way.is_attached
+        if is_gone or time.monotonic() - self._busy_since > GIVE_UP_S:
+            self._go_on()
         else:
+            self.set_timer(LOOK_S, self._look)
+
+    def _go_on(self) -> None:
+        if not self._waiting:
             self._busy_since = None
+        elif not self._goes_on:  # after what the last key opened has been made, and has taken the focus
+            self._goes_on = True
+            self.screen.call_after_refresh(self.call_later, self._handle_next)

@@ -143,3 +143,15 @@ async def test_keys_that_come_at_once_do_what_they_do_one_by_one() -> None:
         await settle(pilot, lambda: "simulated › Target" in screen_text(app))
         typed(app, "slash", *"num_prompts", "enter", *"4000", "enter", "escape", "f6")
         await settle(pilot, lambda: "load.num_prompts=4000" in screen_text(app))
+
+
+async def test_a_key_that_closes_a_screen_does_not_hold_up_the_next() -> None:
+    app = LmtuiApp()
+    async with app.run_test(size=(120, 40)) as pilot:
+        await settle(pilot, lambda: "quickstart" in screen_text(app))
+        typed(app, "h")
+        await settle(pilot, lambda: isinstance(app.screen, ResultsScreen))
+        typed(app, "q", "f1")
+        await settle(pilot, lambda: isinstance(app.screen, HelpScreen))
+        typed(app, "q", "h")
+        await settle(pilot, lambda: isinstance(app.screen, ResultsScreen))
