@@ -87,8 +87,16 @@ class LogPane(ScrollView, can_focus=True):
 
     def on_resize(self) -> None:
         """Keep the end in sight, unless it was scrolled up."""
+        self.call_after_refresh(self._keep_following)
+
+    def _keep_following(self) -> None:
         if self._follows:
-            self.call_after_refresh(self.scroll_end, animate=False, immediate=True, x_axis=False)
+            self.scroll_end(animate=False, immediate=True, x_axis=False)
+
+    def action_scroll_home(self) -> None:
+        """Go to the first line that is kept, at once: a line that came on the way would take it back."""
+        self._follows = False
+        self.scroll_home(animate=False, immediate=True, x_axis=False)
 
     def render_line(self, y: int) -> Strip:
         """Make one line of the screen."""
