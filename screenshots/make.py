@@ -1,8 +1,9 @@
-"""Make the pictures of the README from a real run: `python screenshots/make.py`.
+"""Make the pictures of the README from real runs: `python screenshots/make.py`.
 
-It runs the preset `quickstart` in the application itself, driven by its keys, in a home of its own, and takes every
-screen at 80×24 and 120×40 as SVG and PNG. `pictures.json` says which run they show: its run_id, grade and version.
-PNG needs a monospace font with braille, such as DejaVu Sans Mono.
+It runs the preset `quickstart` at four concurrencies, for something to compare and plot, and then in the application
+itself, driven by its keys, in a home of its own; it takes every screen at 80×24 and 120×40 as SVG and PNG.
+`pictures.json` says which run the live screens show: its run_id, grade and version. PNG needs a monospace font with
+braille, such as DejaVu Sans Mono.
 """
 
 from __future__ import annotations
@@ -20,13 +21,16 @@ from pathlib import Path
 import resvg_py
 from textual.pilot import Pilot
 
-from lmtui import __version__
+from lmtui import __version__, headless
+from lmtui.config import store
 from lmtui.tui.app import LmtuiApp
 
 HERE = Path(__file__).parent
 SIZES = ((80, 24), (120, 40))
 FONT = "DejaVu Sans Mono"
 GIVE_UP_S = 120.0
+CONCURRENCIES = (1, 2, 4, 16)
+"""Of the runs that are there to compare and to plot."""
 RUN_SHARE = 0.6
 """The live screen is taken when this share of the requests is done."""
 
@@ -82,6 +86,15 @@ async def tour(width: int, height: int) -> tuple[list[str], str]:
         await until(pilot, lambda: _place(app) not in ("results", "configs"))
         picture("help")
         await pilot.press("escape")
+        await pilot.press("p")
+        await until(pilot, lambda: _place(app) == "plot")
+        picture("plot")
+        await pilot.press("escape", "home", "space", "down", "space", "c")
+        await until(pilot, lambda: _place(app) == "compare")
+        picture("compare")
+        await pilot.press("escape")
+        await until(pilot, lambda: _place(app) != "compare")
+        await pilot.press("escape")
         await pilot.press("q")
         await pilot.press("n")
         await pilot.pause(0.5)
@@ -95,6 +108,15 @@ async def tour(width: int, height: int) -> tuple[list[str], str]:
         run = app.last_run
     assert run is not None
     return pictures, run.run_id
+
+
+def runs_before() -> None:
+    """Do the runs that stand in the history before the application is opened."""
+    for concurrency in CONCURRENCIES:
+        sets = (f"load.concurrency={concurrency}", f"load.num_prompts={40 + 10 * concurrency}")
+        config, notes = store.resolve("quickstart", sets)
+        directory, _ = headless.perform(config, notes, quiet=False)
+        print(f"{concurrency} in flight: {directory.run_id}", file=sys.stderr)
 
 
 def _place(app: LmtuiApp) -> str:
@@ -119,6 +141,7 @@ def main() -> int:
         os.environ.pop("NO_COLOR", None)
         from lmtui.runner import runs
 
+        runs_before()
         for width, height in SIZES:
             pictures, run_id = asyncio.run(tour(width, height))
             result = runs.find(run_id).result()
