@@ -40,6 +40,8 @@ def _typed(declared: Declared, value: Any) -> str:
         value = declared.default
     if isinstance(value, str) and value.isprintable() and _is_plain(declared.key, value):
         return value
+    if declared.type is int and isinstance(value, float) and value.is_integer():
+        return f"{value:.1f}"  # wrong, and must stay so: 1e16 is taken for a whole number there
     return str(inline(value).as_string())
 
 

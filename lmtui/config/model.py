@@ -20,6 +20,7 @@ MOST_REQUESTS = 10_000_000
 MOST_TOKENS = 10_000_000
 """No run needs more; a slip of the pen would fill the memory."""
 LATER_IMAGES = "image datasets come later; use random, sharegpt or jsonl until then"
+LATER_ATTAINMENT = "the search for the largest load comes later; use --fail-if 'goodput_share<0.99' until then"
 LATER_SWEEPS = "sweeps and searches come later; run the points one by one with --set until then"
 
 
@@ -144,8 +145,7 @@ class Load(Section):
         1.0,
         "Burstiness",
         "Shape of gamma arrivals: 1 is poisson, smaller is burstier, larger is more even",
-        minimum=0,
-        above=True,
+        minimum=0.01,
     )
     ramp_s: float = parameter(0.0, "Ramp", "Time in which an open load grows to its rate", unit="s", minimum=0)
     max_in_flight: int | None = parameter(
@@ -316,7 +316,13 @@ class Slo(Section):
         None, "E2E", "Longest time to the last token", unit="ms", minimum=0, above=True, example="10000"
     )
     attainment: float = parameter(
-        0.99, "Attainment", "Share of requests that must meet them", minimum=0, maximum=1, above=True
+        0.99,
+        "Attainment",
+        "Share of requests that must meet them",
+        minimum=0,
+        maximum=1,
+        above=True,
+        planned=LATER_ATTAINMENT,
     )
 
 

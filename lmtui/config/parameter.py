@@ -6,6 +6,7 @@ From it come the TOML key, the form row, the CSV column, the help line, the comm
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
@@ -129,6 +130,8 @@ def _unusable(value: Any, field: FieldInfo) -> str:
             return "text that is not empty; leave the key out instead"
         if any(not c.isprintable() and c not in "\n\t" for c in value):
             return "text without control characters"
+        if declaration_of(field).path and value.startswith("~") and os.path.expanduser(value) == value:
+            return "a path whose ~ names a home folder that there is"
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
         return declaration_of(field).limit_broken(value)
     elif isinstance(value, (list, dict)) and not _is_jsonable(value):

@@ -141,6 +141,10 @@ SERVER = {"target__kind": "server", "target__base_url": "http://h"}
         ({"name": " x"}, 'name = " x": must be text without spaces at its ends'),
         ({"name": "x.toml"}, 'name = "x.toml": must be text that does not end in .toml'),
         ({"name": "é" * 51}, "must be at most 100 bytes long"),
+        (
+            {"dataset__kind": "jsonl", "dataset__path": "~nobody-here/x.jsonl"},
+            'dataset.path = "~nobody-here/x.jsonl": must be a path whose ~ names a home folder that there is',
+        ),
         ({"target__extra_body": {"a": [float("nan")]}}, "must be made of texts, finite numbers"),
     ],
 )
@@ -196,6 +200,7 @@ def test_what_fits_together_is_a_config(values: dict[str, Any]) -> None:
         ({"sweep__search": "max_rate"}, 'sweep.search = "max_rate": is not built yet: '),
         ({"dataset__kind": "image"}, 'use one of "sharegpt", "random", "jsonl", "trace" until then'),
         ({"dataset__image_count": 2}, "dataset.image_count = 2: is not built yet: image datasets come later"),
+        ({"slo__attainment": 0.9}, "slo.attainment = 0.9: is not built yet: "),
         ({"load__cluster": "ray://h"}, 'load.cluster = "ray://h": is not built yet: '),
         ({"target__over": "http"}, 'target.over = "http": is not built yet: use one of "process" until then'),
         ({**TURBOMIND, "target__nnodes": 2}, "target.nnodes = 2: is not built yet: the engine runs on one machine"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
 from lmtui.config import presets, store
@@ -63,3 +65,16 @@ def test_the_command_line_of_a_form_holds_what_differs() -> None:
         "--set 'target.env={A = \"x y\"}' --set target.step_ms=15.0 --set target.kv_tokens=null "
         "--set load.concurrency=4"
     )
+
+
+@pytest.mark.parametrize("wrong", ["1e16", "-2e0", "1.0"])
+def test_a_command_line_keeps_what_is_wrong_wrong(wrong: str) -> None:
+    document = presets.load("simulated")
+    document.set("load.num_prompts", float(wrong))
+    again = presets.load("simulated")
+    for assignment in shlex.split(command_line(document, "simulated"))[4::2]:
+        again.assign(assignment)
+    assert [problem.message for problem in again.check().problems] == [
+        problem.message for problem in document.check().problems
+    ]
+    assert again.check().config is None
