@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from lmtui.config.model import Config
     from lmtui.metrics.result import Result
     from lmtui.runner.rundir import RunDirectory, Status
+
+    Begin = Callable[[Config, Sequence[str]], RunDirectory]
 
 POLL_S = 0.25
 PLAIN_LINE_S = 5.0
@@ -61,17 +64,20 @@ def _both(configs: tuple[Config, Config], notes: Sequence[str], *, as_json: bool
     from lmtui.results.compare import compare
     from lmtui.results.compare_text import compare_text
     from lmtui.runner import kept
+    from lmtui.runner.spawn import Series
 
     results, worst = [], 0
-    for config, words in zip(configs, ("without", "with"), strict=True):
-        if not quiet:
-            print(f"the run {words} guided decoding", file=sys.stderr)
-        directory, status = perform(config, notes, quiet=quiet)
-        code = report(directory, status, as_json=as_json, quiet=quiet, strict=strict)
-        if code not in (0, VERDICT):
-            return code
-        worst = max(worst, code)
-        results.append(kept.result(directory))
+    with Series() as series:
+        for config, words in zip(configs, ("without", "with"), strict=True):
+            begin = partial(series.start, is_last=config is configs[-1])
+            if not quiet:
+                print(f"the run {words} guided decoding", file=sys.stderr)
+            directory, status = perform(config, notes, quiet=quiet, begin=begin)
+            code = report(directory, status, as_json=as_json, quiet=quiet, strict=strict)
+            if code not in (0, VERDICT):
+                return code
+            worst = max(worst, code)
+            results.append(kept.result(directory))
     if not as_json:
         compared = compare([kept.to_compare(result.run_id) for result in results])
         width = shutil.get_terminal_size((80, 24)).columns
@@ -86,17 +92,26 @@ def follow(directory: RunDirectory, *, quiet: bool) -> Status:
         return _until_end(directory, interrupts, quiet=quiet)
 
 
-def perform(config: Config, notes: Sequence[str], *, quiet: bool) -> tuple[RunDirectory, Status]:
-    """Start a run and follow it to its end; an INT or TERM that comes before it has started is passed on then."""
+def perform(
+    config: Config, notes: Sequence[str], *, quiet: bool, begin: Begin | None = None
+) -> tuple[RunDirectory, Status]:
+    """Start a run and follow it to its end; an INT or TERM that comes before it has started is passed on then.
+
+    Args:
+        config: What to run.
+        notes: Sentences for the result.
+        quiet: Whether no progress is shown.
+        begin: Starts it; None: `spawn.start`.
+    """
     from lmtui.runner import spawn
 
     with Interrupts() as interrupts:
-        directory = spawn.start(config, notes)
+        directory = (begin or spawn.start)(config, notes)
         return directory, _until_end(directory, interrupts, quiet=quiet)
 
 
-def start(config: Config, notes: Sequence[str]) -> RunDirectory:
-    """Start a run that goes on by itself.
+def start(config: Config, notes: Sequence[str], begin: Begin | None = None) -> RunDirectory:
+    """Start a run that goes on by itself; `begin` is that of `perform`.
 
     Raises:
         KeyboardInterrupt: An INT or TERM came meanwhile; the run was told to stop.
@@ -104,7 +119,7 @@ def start(config: Config, notes: Sequence[str]) -> RunDirectory:
     from lmtui.runner import spawn
 
     with Interrupts() as interrupts:
-        directory = spawn.start(config, notes)
+        directory = (begin or spawn.start)(config, notes)
         if interrupts.pass_on(directory):
             raise KeyboardInterrupt
         return directory

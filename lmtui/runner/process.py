@@ -1,6 +1,7 @@
 """The run process: `python -m lmtui.runner.process RUN_DIRECTORY [NOTE]...` performs one run and writes its directory.
 
-Whoever starts it has made the directory with its config, and has put the run's log behind stdout and stderr.
+Whoever starts it has made the directory with its config, and has put the run's log behind stdout and stderr. With
+`--keep` before the directory, stdin is a pipe that names further runs: see `succession`.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 import time
-import traceback
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -21,9 +22,11 @@ from typing import TYPE_CHECKING, cast
 from lmtui.errors import INTERRUPTED, USAGE
 from lmtui.runner import machine, reaper
 from lmtui.runner.heart import Heart
+from lmtui.runner.loaded import Loaded
 from lmtui.runner.loading import LoadingLog
 from lmtui.runner.loops import new_loop
 from lmtui.runner.rundir import Counts, RunDirectory, Status, takes_nothing
+from lmtui.runner.succession import KEEP, Succession, write_to
 from lmtui.runner.verdict import Stopped, Verdict, of_error, of_load, of_result
 
 if TYPE_CHECKING:
@@ -37,16 +40,30 @@ if TYPE_CHECKING:
 
 CLOSE_S = 30.0
 """A target has this long to give everything back; then the process ends without it."""
-STREAMS_S = 5.0
-"""Streams that nobody reads any more have this long to close."""
 BLOCKED_S = 10.0
 """A load of an engine has this long to hear of a stop; then the process ends without it."""
 
 
 class RunProcess:
-    """One run, from its config to its summary."""
+    """One run, from its config to its summary.
 
-    def __init__(self, run: RunDirectory, notes: Sequence[str]) -> None:
+    Attributes:
+        loaded: What is loaded, before this run and after it; None: nothing.
+    """
+
+    def __init__(
+        self, run: RunDirectory, notes: Sequence[str], loaded: Loaded | None = None, *, keeps: bool = False
+    ) -> None:
+        """Prepare a run.
+
+        Args:
+            run: Its directory.
+            notes: Sentences for the result.
+            loaded: The engine that a run before has kept, and that serves this one.
+            keeps: Whether an engine that can serve another run is left loaded, if nothing went wrong.
+        """
+        self.loaded = loaded
+        self._keeps = keeps
         self._run = run
         self._stops = 0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -85,8 +102,10 @@ class RunProcess:
         try:
             verdict = self._perform()
         except BaseException as error:  # also an engine's SystemExit, or a cancel that nobody here asked for
-            verdict = self._conclude(of_error(error, self._run.log_path))
-        reaper.end_own()
+            verdict = of_error(error, self._run.log_path)
+        verdict = self._conclude(verdict)  # before anything is torn down: what was measured is safe then
+        if not self._is_kept(verdict):
+            self._give_back(verdict)
         self._finish(verdict)
         return verdict.exit_code
 
@@ -103,7 +122,7 @@ class RunProcess:
             from lmtui.runner.crew import Crew
 
             self._crew = Crew(self._run, config)
-        if kind in LMDEPLOY:
+        if kind in LMDEPLOY and self.loaded is None:
             from lmtui.targets import lmdeploy_preflight
 
             # A missing driver or GPU comes first: without them a tokenizer that cannot be loaded is not worth mending.
@@ -112,47 +131,42 @@ class RunProcess:
         self._note(plan.notes)
         share = whole(plan, config)
         self._heart.counts = partial(Counts, planned=0 if share.is_cycled else len(plan.requests))
-        loop = new_loop(
-            is_uvloop=config.request.uvloop,
-            is_virtual=config.target.kind == "simulated" and config.target.clock == "virtual",
-        )
-        self._loop = loop
+        if self.loaded is None:
+            is_virtual = kind == "simulated" and config.target.clock == "virtual"
+            self.loaded = Loaded(new_loop(is_uvloop=config.request.uvloop, is_virtual=is_virtual))
+        self._loop = self.loaded.loop
         try:
-            return loop.run_until_complete(self._measure(config, share))
+            return self._loop.run_until_complete(self._measure(config, share, self.loaded))
         finally:
             self._loop = None
-            with contextlib.suppress(asyncio.TimeoutError):  # a stream that cannot be ended was left behind
-                loop.run_until_complete(asyncio.wait_for(loop.shutdown_asyncgens(), STREAMS_S))
-            loop.close()
 
-    async def _measure(self, config: Config, share: Share) -> Verdict:
-        """Open, send, conclude, and only then close: what was measured is safe before an engine is torn down."""
-        from lmtui.targets.build import build
-
+    async def _measure(self, config: Config, share: Share, loaded: Loaded) -> Verdict:
+        """Open, or take over what is open, and send."""
         self._heart.set(phase="loading", message="")
         _refuse_too_long(config, share)
-        target = build(config)
-        await self._open(target, config)
-        try:
-            verdict = await self._send(target, config, share)
-        except Exception as error:
-            verdict = of_error(error, self._run.log_path)
-        verdict = self._conclude(verdict)
-        self._heart.within(CLOSE_S, partial(self._exit_now, verdict))
-        try:
-            await target.close()
-        except Exception:
-            traceback.print_exc()
-        self._heart.in_time()
-        return verdict
+        target = loaded.target
+        if target is None:
+            from lmtui.targets.build import build
 
-    async def _open(self, target: Target, config: Config) -> None:
+            target = build(config)
+            info = await self._open(target, config)
+            loaded.target, loaded.run_id = target, self._run.run_id
+        else:
+            info = loaded.reused(config)
+            self._note([f"The engine was loaded for the run {loaded.run_id} and has answered its requests before."])
+        self._describe(config, info)
+        try:
+            return await self._send(target, config, share)
+        except Exception as error:
+            return of_error(error, self._run.log_path)
+
+    async def _open(self, target: Target, config: Config) -> TargetInfo:
         """Open the target; a stop cancels it."""
         self._opening = asyncio.ensure_future(target.open(lambda line: self._progress(line, None)))
         try:
             self._check_stop()
             with LoadingLog(self._run.log_path, lambda line: self._heart.set(message=line)):
-                info = await self._opening
+                return await self._opening
         except asyncio.CancelledError:
             self._check_stop()
             raise
@@ -160,6 +174,8 @@ class RunProcess:
             self._opening.cancel()
             self._opening = None
             self._heart.in_time()
+
+    def _describe(self, config: Config, info: TargetInfo) -> None:
         self._heart.set(
             message="",
             target_model=info.model,
@@ -222,6 +238,20 @@ class RunProcess:
             return verdict.and_not_kept(of_error(error, self._run.log_path))
         return of_result(verdict, result, config)
 
+    def _is_kept(self, verdict: Verdict) -> bool:
+        """Return whether the engine stays loaded for another run: one that may be at fault for anything does not."""
+        is_well = verdict.phase == "done" and verdict.exit_code == 0
+        return self._keeps and is_well and self.loaded is not None and self.loaded.is_reusable
+
+    def _give_back(self, verdict: Verdict) -> None:
+        """Close what is open, and end what this process has started."""
+        loaded, self.loaded = self.loaded, None
+        if loaded is not None:
+            self._heart.within(CLOSE_S, partial(self._exit_now, verdict))
+            loaded.close()
+            self._heart.in_time()
+        reaper.end_own()
+
     def _finish(self, verdict: Verdict) -> None:
         self._heart.problem = str
         self._heart.set(phase=verdict.phase, message=verdict.message, exit_code=verdict.exit_code)
@@ -279,8 +309,46 @@ def _refuse_too_long(config: Config, share: Share) -> None:
 
 
 def main() -> int:
-    """Run the directory named on the command line."""
-    return RunProcess(RunDirectory(Path(sys.argv[1])), sys.argv[2:]).main()
+    """Run the directory named on the command line, and with `--keep` those that the pipe names after it."""
+    is_kept = sys.argv[1] == KEEP
+    path, *notes = sys.argv[1 + is_kept :]
+    run = RunDirectory(Path(path))
+    return one_after_another(run, notes) if is_kept else RunProcess(run, notes).main()
+
+
+def one_after_another(run: RunDirectory, notes: Sequence[str]) -> int:
+    """Do a run, and others on its engine until there is none or the engine cannot be kept; return the last's code."""
+    succession = Succession()
+    loaded: Loaded | None = None
+    keeps = True
+    while True:
+        process = RunProcess(run, notes, loaded, keeps=keeps)
+        code = process.main()
+        loaded = process.loaded
+        if loaded is None:
+            return code
+        following = succession.next(loaded.loop) if code == 0 else None
+        if following is None:
+            _end(loaded, code)
+            return code
+        run, notes, keeps = following
+        with contextlib.suppress(OSError):  # what takes no log takes no status either, and that is told
+            write_to(run, loaded.run_id)
+
+
+def _end(loaded: Loaded, code: int) -> None:
+    """Close an engine that nobody needs any more; an engine that hangs does not keep the process."""
+
+    def leave() -> None:
+        reaper.end_own(grace_s=0.0)
+        os._exit(code)
+
+    patience = threading.Timer(CLOSE_S, leave)
+    patience.daemon = True
+    patience.start()
+    loaded.close()
+    reaper.end_own()
+    patience.cancel()
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 from importlib import metadata
 from typing import TYPE_CHECKING
 
@@ -16,12 +17,14 @@ from lmtui.scripts.points import Point
 
 if TYPE_CHECKING:
     from lmtui.config.model import Config
+    from lmtui.headless import Begin
     from lmtui.runner.rundir import RunDirectory, Status
     from lmtui.scripts.report import Report
 
 
 def run(options: argparse.Namespace) -> int:
     """Do what was asked and return the exit code."""
+    from lmtui.runner.spawn import Series
     from lmtui.scripts.report import refuse_unwritable
 
     if notice := version_notice():
@@ -42,15 +45,17 @@ def run(options: argparse.Namespace) -> int:
         need_terminal()
     code = 0
     done: list[tuple[Point, Report]] = []
-    for point, config, own in ready:
-        if point.label and not _is_quiet(options):
-            _say(f"--- {point.label}")
-        directory, status = _perform(options, config, (*notes, *own))
-        made, one = _conclude(options, point, directory, status, is_first=not done)
-        done.append((point, made))
-        code = code or one
-        if one in (TARGET, INTERRUPTED):
-            break
+    with Series() as series:
+        for point, config, own in ready:
+            if point.label and not _is_quiet(options):
+                _say(f"--- {point.label}")
+            begin = partial(series.start, is_last=point is points[-1])
+            directory, status = _perform(options, config, (*notes, *own), begin)
+            made, one = _conclude(options, point, directory, status, is_first=not done)
+            done.append((point, made))
+            code = code or one
+            if one in (TARGET, INTERRUPTED):
+                break
     if options.script == GUIDED.command and not options.json:
         from lmtui.scripts.report import comparison
 
@@ -114,15 +119,17 @@ def _show_plans(options: argparse.Namespace, points: list[Point]) -> int:
     return 0
 
 
-def _perform(options: argparse.Namespace, config: Config, notes: Sequence[str]) -> tuple[RunDirectory, Status]:
+def _perform(
+    options: argparse.Namespace, config: Config, notes: Sequence[str], begin: Begin
+) -> tuple[RunDirectory, Status]:
     """Do one run to its end, in the application when that was asked for."""
     from lmtui import headless
 
     if not options.tui:
-        return headless.perform(config, notes, quiet=_is_quiet(options))
+        return headless.perform(config, notes, quiet=_is_quiet(options), begin=begin)
     from lmtui.tui.app import run as application
 
-    directory = headless.start(config, notes)
+    directory = headless.start(config, notes, begin)
     application(attach=directory.run_id)
     return directory, headless.follow(directory, quiet=_is_quiet(options))
 

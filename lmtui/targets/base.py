@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+from lmtui.config.model import Config
 from lmtui.metrics.sessions import UNKNOWN, Outcome, TokenSource
 from lmtui.workload.plan import PlannedRequest
 
@@ -87,3 +88,15 @@ class BatchTarget(Target, Protocol):
 
     async def perform_all(self, sessions: Sequence[Session]) -> None:
         """Do the request of each session. Stopped as `perform` is; raises when the target is lost, as that does."""
+
+
+@runtime_checkable
+class ReusableTarget(Target, Protocol):
+    """A target that, once open, can serve another run: `reuse.why_anew` says which."""
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether it lives, and has let go of every request it was given."""
+
+    def reuse(self, config: Config) -> TargetInfo:
+        """Serve another run from now on, and say what `open` said. Raises TargetError as that does."""

@@ -54,6 +54,7 @@ class LmdeployEngine(ABC):
         self._cancels: set[asyncio.Task[Any]] = set()
         self._death: TargetError | None = None
         self._held_to: dict[str, Any] | None = None
+        self._inside = 0  # requests that the engine has not let go of; one that raised is never known to be
 
     @abstractmethod
     def _load(self, model: str) -> Any:
@@ -78,10 +79,9 @@ class LmdeployEngine(ABC):
         lmdeploy_preflight.refuse(config)
         progress("importing LMDeploy")
         lmdeploy = import_lmdeploy(self.name)
-        self._held_to = response_format(config)
-        refuse_uncompilable(self._held_to)
-        self._log = LmdeployLog(config.target.log_level, progress)
         model = local_or_hub(config.target.model)
+        self._serve(config)
+        self._log = LmdeployLog(config.target.log_level, progress)
         progress(f"loading {config.target.model}")
         try:
             self._engine = self._load(model)
@@ -91,12 +91,36 @@ class LmdeployEngine(ABC):
             raise self._cannot_load(error) from error
         self._log.loaded()
         self._set_up(lmdeploy.messages, model)
-        return TargetInfo(
+        self._info = TargetInfo(
             model=config.target.model,
             versions=versions(lmdeploy),
             limits={**self._limits(), **lmdeploy_preflight.gpu_words(config)},
             notes=tuple(lmdeploy_preflight.notes(config)),
         )
+        return self._info
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether the engine lives, and has let go of every request it was given."""
+        return self._engine is not None and self._death is None and self._inside == 0
+
+    def reuse(self, config: Config) -> TargetInfo:
+        """Serve another run whose config `reuse.why_anew` has nothing against; session numbers go on.
+
+        Raises:
+            TargetError: The engine cannot hold outputs to the format, or no answer would stop by itself.
+        """
+        self._serve(config)
+        self._log.forget()
+        return self._info
+
+    def _serve(self, config: Config) -> None:
+        """Look up what this run's requests need and another's may not."""
+        self._config = config
+        self._held_to = response_format(config)
+        refuse_uncompilable(self._held_to)
+        model = local_or_hub(config.target.model)
+        self._stop_ids = stop_ids(model, config.target.trust_remote_code) if may_stop(config) else None
 
     def _set_up(self, messages: Any, model: str) -> None:
         """Look up once what each request needs."""
@@ -104,10 +128,8 @@ class LmdeployEngine(ABC):
         self._generation_config = messages.GenerationConfig
         self._success, self._finish = messages.ResponseType.SUCCESS, messages.ResponseType.FINISH
         self._engine_stop = messages.ResponseType.ENGINE_STOP_ERROR
-        trusted = config.target.trust_remote_code
-        self._tokenizer = tokenizers.load(config.target.tokenizer or model, trusted)
+        self._tokenizer = tokenizers.load(config.target.tokenizer or model, config.target.trust_remote_code)
         self._vocabulary = lmdeploy_preflight.vocabulary(config) if config.target.tokenizer else None
-        self._stop_ids = stop_ids(model, trusted) if may_stop(config) else None
 
     async def perform(self, request: PlannedRequest, session: Session) -> None:
         """Generate for one request; over when it has finished or the engine has let go of it.
@@ -135,6 +157,7 @@ class LmdeployEngine(ABC):
         instance = self._idle.pop() if self._idle else self._engine.create_instance()
         flight = _Flight(session, None if self._config.request.skip_detokenize else IncrementalText(self._tokenizer))
         number = next(self._ids)  # a number that is used twice would end the engine
+        self._inside += 1
         session.on_cut = lambda: self._tell(flight, instance, number)
         settings = generation_arguments(self._config, request.output_len, self._stop_ids, self._held_to)
         stream = instance.async_stream_infer(
@@ -154,6 +177,7 @@ class LmdeployEngine(ABC):
         session.on_cut = None  # it holds the instance, and that the engine
         if flight.raised is None:
             self._idle.append(instance)
+            self._inside -= 1
         self._conclude(flight, last, ids, end_ns)
 
     async def _read(self, stream: Any, flight: _Flight) -> Any:

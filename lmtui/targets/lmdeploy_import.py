@@ -53,6 +53,10 @@ class LmdeployLog(logging.Handler):
         self._progress = None
         self._logger.setLevel(min(self._level, logging.ERROR))
 
+    def forget(self) -> None:
+        """Another run begins: errors that the one before survived explain nothing of it."""
+        self._exception = self._message = ""
+
     def emit(self, record: logging.LogRecord) -> None:
         """Take a record."""
         if record.levelno >= logging.ERROR:

@@ -48,6 +48,7 @@ class PipelineTarget:
         self._config = config
         self._pipe: Any = None
         self._death: TargetError | None = None
+        self._is_settled = True
 
     async def open(self, progress: Callable[[str], None]) -> TargetInfo:
         """Build the pipeline in this thread, and see which engine it really took.
@@ -60,8 +61,7 @@ class PipelineTarget:
         lmdeploy_preflight.refuse(config)
         progress("importing LMDeploy")
         lmdeploy = import_lmdeploy("pipeline's")
-        self._held_to = response_format(config)
-        refuse_uncompilable(self._held_to)
+        self._serve(config)
         self._log = LmdeployLog(config.target.log_level, progress)
         progress(f"loading {config.target.model}")
         try:
@@ -79,7 +79,7 @@ class PipelineTarget:
                 f"that one cannot run this model here: set target.backend to {engine.backend} to measure it."
             )
         self._generation_config = lmdeploy.messages.GenerationConfig
-        return TargetInfo(
+        self._info = TargetInfo(
             model=config.target.model,
             versions=versions(lmdeploy),
             limits={
@@ -90,6 +90,28 @@ class PipelineTarget:
             },
             notes=tuple(lmdeploy_preflight.notes(config)),
         )
+        return self._info
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether the pipeline lives, and has let go of every request it was given."""
+        return self._pipe is not None and self._death is None and self._is_settled
+
+    def reuse(self, config: Config) -> TargetInfo:
+        """Serve another run whose config `reuse.why_anew` has nothing against.
+
+        Raises:
+            TargetError: The engine cannot hold outputs to the format.
+        """
+        self._serve(config)
+        self._log.forget()
+        return self._info
+
+    def _serve(self, config: Config) -> None:
+        """Look up what this run's requests need and another's may not."""
+        self._config = config
+        self._held_to = response_format(config)
+        refuse_uncompilable(self._held_to)
 
     def _build(self, lmdeploy: Any, model: str) -> Any:
         from lmdeploy.messages import PytorchEngineConfig, TurbomindEngineConfig
@@ -121,6 +143,7 @@ class PipelineTarget:
             TargetError: The engine is dead; all sessions have been ended before.
         """
         loop = asyncio.get_running_loop()
+        self._is_settled = False
         flights = [_Flight(session, self._pipe) for session in sessions]
         for flight in flights:
             flight.session.on_cut = flight.cut
@@ -140,6 +163,7 @@ class PipelineTarget:
         while self._death is None and (batch := await inbox.take()) is not None:
             for at_ns, output in batch:
                 self._receive(flights[output.index], at_ns, output)
+        self._is_settled = all(flight.is_over for flight in flights)
         for flight in flights:
             if not flight.is_over and self._death is not None:  # the others would learn it one after the other
                 self._end(flight, time.monotonic_ns(), flight.session.cut_as or Outcome.BAD_FINISH, str(self._death))
