@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from lmtui.metrics.distribution import distribution, of_ns
+from lmtui.metrics.latencies import has_cancel
 from lmtui.metrics.requests import Requests
-from lmtui.metrics.result import Cancel, Survivors
+from lmtui.metrics.result import Cancel, Distribution, Survivors
 from lmtui.metrics.sessions import UNKNOWN, Outcome, Sessions
 
 
-def cancel(sessions: Sessions, requests: Requests) -> Cancel | None:
+def cancel(sessions: Sessions, requests: Requests, figures: Mapping[str, Distribution]) -> Cancel | None:
     """Return the figures of a run that cancels requests; None when its plan picked none.
 
     Wasted are all tokens made for requests that were then cancelled: those that came before the cut, and those after
-    it where the target says. Their share is of all tokens made.
+    it where the target says. Their share is of all tokens made. `figures` has the survivors' latencies, under their
+    names in a result.
     """
     planned = sessions.cancel_planned
     done = sessions.outcome == Outcome.CANCELLED
-    if not (planned.any() or done.any()):
+    if not has_cancel(sessions):
         return None
-    survivors = requests.ok & ~planned
     after = sessions.wasted_tokens[done & (sessions.wasted_tokens != UNKNOWN)]
     late = int(after.sum()) if len(after) else None
     wasted = int(requests.total[done].sum()) + (late or 0)
     made = int(requests.total.sum()) + (late or 0)
-    ticked = survivors & (requests.ticks > 0)
-    tpot = requests.tpot_ns[survivors]
     return Cancel(
         planned=int(planned.sum()),
         done=int(done.sum()),
@@ -37,10 +38,10 @@ def cancel(sessions: Sessions, requests: Requests) -> Cancel | None:
         wasted_share=wasted / made if made else None,
         tokens_after_cut=late,
         survivors=Survivors(
-            n=int(survivors.sum()),
-            ttft_ms=of_ns((requests.first_ns - sessions.sent_ns)[ticked]),
-            tpot_ms=of_ns(tpot[~np.isnan(tpot)]),
-            itl_ms=of_ns(requests.gap_ns[requests.is_gap & survivors[requests.owner]]),
-            e2e_ms=of_ns((requests.last_ns - sessions.sent_ns)[ticked]),
+            n=int((requests.ok & ~planned).sum()),
+            ttft_ms=figures["cancel.survivors.ttft_ms"],
+            tpot_ms=figures["cancel.survivors.tpot_ms"],
+            itl_ms=figures["cancel.survivors.itl_ms"],
+            e2e_ms=figures["cancel.survivors.e2e_ms"],
         ),
     )

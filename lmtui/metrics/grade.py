@@ -27,7 +27,7 @@ class Evidence:
         ttft_p50_ms, send_lag_p99_ms, coalesced_share: Of the run.
         core_share: CPU of the busiest load worker in cores; None when an engine runs inside it.
         clock_steps: Jumps of the wall clock.
-        cached_share: Share of the `ok` prompts' tokens that the target had cached, where the load shares no prefix.
+        cached_share: Share of the `ok` prompts' tokens that the target had cached, where the load is not to share any.
         possible_rate: Requests per second that the plan and the caps allowed. achieved_rate: what the client sent.
         mixed_sources: Words for the token sources of the `ok` requests, when they differ.
         violations: Identities that do not hold.
@@ -99,7 +99,7 @@ def _suspect(evidence: Evidence) -> list[str]:
     if evidence.cached_share is not None and evidence.cached_share > WARM_CACHE_SHARE:
         reasons.append(
             f"warm cache suspected: {evidence.cached_share:.0%} of the prompts' tokens were cached, over "
-            f"{WARM_CACHE_SHARE:.0%}, although the prompts share no prefix"
+            f"{WARM_CACHE_SHARE:.0%}, and the load shares no prefix on purpose"
         )
     if evidence.clock_steps:
         reasons.append(f"the wall clock stepped {evidence.clock_steps} time{'s' * (evidence.clock_steps > 1)}")

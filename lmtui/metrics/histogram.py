@@ -69,12 +69,17 @@ class Histogram:
         self._least = min(self._least, float(values.min()))
         self._most = max(self._most, float(values.max()))
 
+    def copy(self) -> Histogram:
+        """Return one that grows by itself."""
+        other = Histogram()
+        other.counts = self.counts.copy()
+        other._n, other._sum, other._square_sum = self._n, self._sum, self._square_sum
+        other._least, other._most = self._least, self._most
+        return other
+
     def merged(self, values_ns: NDArray[np.float64]) -> Histogram:
         """Return a copy with these times added."""
-        both = Histogram()
-        both.counts = self.counts.copy()
-        both._n, both._sum, both._square_sum = self._n, self._sum, self._square_sum
-        both._least, both._most = self._least, self._most
+        both = self.copy()
         both.add(values_ns)
         return both
 

@@ -1,14 +1,15 @@
-"""The latencies of the `ok` requests as samples that know their requests: what a bootstrap resamples."""
+"""The latencies of the `ok` requests as samples that know their requests: what figures and bootstraps are made of."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmtui.metrics.requests import per_request
-from lmtui.metrics.sessions import UNKNOWN, Sessions
+from lmtui.metrics.requests import Requests, per_request
+from lmtui.metrics.sessions import UNKNOWN, Outcome, Sessions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,33 +23,41 @@ class Latency:
 def latencies(sessions: Sessions, *, closed_load: bool) -> dict[str, Latency]:
     """Return the samples behind a result's latencies, under their names there: `ttft_ms`, `cancel.survivors.itl_ms`.
 
-    Those from `due` are there for an open load, those of survivors when the plan picked requests to cancel.
+    Those from `due` are there for an open load, those of survivors when requests were picked or cancelled.
     """
-    requests = per_request(sessions)
-    ticked = requests.ok & (requests.ticks > 0)
+    return dict(each_latency(sessions, per_request(sessions), closed_load=closed_load))
+
+
+def each_latency(sessions: Sessions, requests: Requests, *, closed_load: bool) -> Iterator[tuple[str, Latency]]:
+    """Yield what `latencies` returns one by one: the gaps of a large run are large."""
+    has_cancels = has_cancel(sessions)
+    for name, latency in _of_all(sessions, requests):
+        yield name, latency
+        if has_cancels:
+            survives = ~sessions.cancel_planned[latency.owner]
+            yield f"cancel.survivors.{name}", Latency(latency.values_ms[survives], latency.owner[survives])
     gaps = requests.ok[requests.owner] & requests.is_gap
     apart = gaps & requests.is_counted[requests.owner] & (requests.step > 0)
-    first_ns, last_ns = requests.first_ns, requests.last_ns
-    of_all = {
-        "ttft_ms": _of_requests(first_ns - sessions.sent_ns, ticked),
-        "tpot_ms": _of_requests(requests.tpot_ns, requests.ok & ~np.isnan(requests.tpot_ns)),
-        "itl_ms": Latency(requests.gap_ns[gaps] / 1e6, requests.owner[gaps]),
-        "e2e_ms": _of_requests(last_ns - sessions.sent_ns, ticked),
-    }
-    found = {
-        **of_all,
-        "token_gap_ms": Latency(requests.gap_ns[apart] / requests.step[apart] / 1e6, requests.owner[apart]),
-    }
+    yield "token_gap_ms", Latency(requests.gap_ns[apart] / requests.step[apart] / 1e6, requests.owner[apart])
     if not closed_load:
-        due = ticked & (sessions.due_ns != UNKNOWN)
-        found["queue_ms"] = _of_requests(sessions.sent_ns - sessions.due_ns, due)
-        found["ttft_from_due_ms"] = _of_requests(first_ns - sessions.due_ns, due)
-        found["e2e_from_due_ms"] = _of_requests(last_ns - sessions.due_ns, due)
-    if sessions.cancel_planned.any():
-        for name, latency in of_all.items():
-            survives = ~sessions.cancel_planned[latency.owner]
-            found[f"cancel.survivors.{name}"] = Latency(latency.values_ms[survives], latency.owner[survives])
-    return found
+        due = requests.ok & (requests.ticks > 0) & (sessions.due_ns != UNKNOWN)
+        yield "queue_ms", _of_requests(sessions.sent_ns - sessions.due_ns, due)
+        yield "ttft_from_due_ms", _of_requests(requests.first_ns - sessions.due_ns, due)
+        yield "e2e_from_due_ms", _of_requests(requests.last_ns - sessions.due_ns, due)
+
+
+def has_cancel(sessions: Sessions) -> bool:
+    """Return whether the plan picked a request to be cancelled, or one was."""
+    return bool(sessions.cancel_planned.any() or (sessions.outcome == Outcome.CANCELLED).any())
+
+
+def _of_all(sessions: Sessions, requests: Requests) -> Iterator[tuple[str, Latency]]:
+    ticked = requests.ok & (requests.ticks > 0)
+    gaps = requests.ok[requests.owner] & requests.is_gap
+    yield "ttft_ms", _of_requests(requests.first_ns - sessions.sent_ns, ticked)
+    yield "tpot_ms", _of_requests(requests.tpot_ns, requests.ok & ~np.isnan(requests.tpot_ns))
+    yield "itl_ms", Latency(requests.gap_ns[gaps] / 1e6, requests.owner[gaps])
+    yield "e2e_ms", _of_requests(requests.last_ns - sessions.sent_ns, ticked)
 
 
 def _of_requests(values_ns: NDArray[np.int64] | NDArray[np.float64], chosen: NDArray[np.bool_]) -> Latency:

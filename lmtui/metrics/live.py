@@ -138,7 +138,10 @@ class LiveFold:
         # A replaced connection gives a request a second row, and a request that never went has one without a time.
         first, goes = np.zeros(len(index), np.bool_), sent_ns != UNKNOWN
         first[np.unique(index, return_index=True)[1]] = True
-        self._picked += int(np.count_nonzero(first & (cancel_planned != 0) & ~of.picked[index]))
+        picked = int(np.count_nonzero(first & (cancel_planned != 0) & ~of.picked[index]))
+        if picked and not self._picked:  # all that came before are survivors
+            self._survivor_ttft, self._survivor_itl = self._ttft.copy(), self._itl.copy()
+        self._picked += picked
         is_new = first & goes & (of.sent_ns[index] == UNKNOWN)
         of.sent_ns[index] = sent_ns
         of.asked[index] = asked_len

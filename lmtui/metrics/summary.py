@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from lmtui.metrics import causes, grade, identities, rate, steady
 from lmtui.metrics.cancel import cancel
-from lmtui.metrics.distribution import distribution, of_ns
+from lmtui.metrics.distribution import EMPTY, distribution, of_ns
 from lmtui.metrics.flight import Span, in_flight, peak_output, span
 from lmtui.metrics.goodput import Objectives, goodput
+from lmtui.metrics.latencies import each_latency
 from lmtui.metrics.requests import Requests, per_request
 from lmtui.metrics.result import Client, Metrics, Number, Result
 from lmtui.metrics.sessions import UNKNOWN, ClientSamples, Outcome, Sessions, TokenSource
@@ -76,7 +77,7 @@ def summarise(
             coalesced_share=coalesced_share,
             core_share=None if samples.engine_inside else samples.busiest_core_share,
             clock_steps=samples.clock_steps,
-            cached_share=_cached_share(sessions, requests) if config.dataset.prefix_len == 0 else None,
+            cached_share=None if _shares_prefixes(config) else _cached_share(sessions, requests),
             possible_rate=None if closed_load else rate.rate_of(ready[ready != UNKNOWN]),
             achieved_rate=metrics.achieved_rate,
             mixed_sources=tuple(_source_word(source) for source in sources) if len(sources) > 1 else (),
@@ -146,14 +147,10 @@ def _outcomes(sessions: Sessions) -> dict[str, int]:
 def _metrics(config: Config, sessions: Sessions, requests: Requests, run: Span | None, *, closed_load: bool) -> Metrics:
     ok = requests.ok
     n_ok = int(ok.sum())
-    ok_tick = ok[requests.owner]
-    ticked = ok & (requests.ticks > 0)
-    gaps = ok_tick & requests.is_gap
-    told = ok_tick & requests.is_counted[requests.owner]
-    apart = gaps & told & (requests.step > 0)
-    from_due = np.zeros_like(ok) if closed_load else ticked & (sessions.due_ns != UNKNOWN)
+    told = (ok & requests.is_counted)[requests.owner]
     connected = ok & (sessions.connect_ns != UNKNOWN)
-    tpot = requests.tpot_ns[ok]
+    samples = each_latency(sessions, requests, closed_load=closed_load)
+    figures = {name: distribution(latency.values_ms) for name, latency in samples}
     total_in = _sum(np.where(sessions.input_len != UNKNOWN, sessions.input_len, sessions.prompt_tokens), ok)
     total_out = int(requests.total[ok].sum()) if n_ok else None
     all_out = int(requests.total.sum())
@@ -177,22 +174,22 @@ def _metrics(config: Config, sessions: Sessions, requests: Requests, run: Span |
         mean_in_flight=flight.mean(run.start_ns, run.end_ns) if run and flight else None,
         achieved_rate=None if closed_load else rate.rate_of(sessions.sent_ns[requests.sent]),
         asked_rate=_asked_rate(config, sessions),
-        ttft_ms=of_ns((requests.first_ns - sessions.sent_ns)[ticked]),
-        tpot_ms=of_ns(tpot[~np.isnan(tpot)]),
-        itl_ms=of_ns(requests.gap_ns[gaps]),
-        token_gap_ms=of_ns(requests.gap_ns[apart] / requests.step[apart]),
-        e2e_ms=of_ns((requests.last_ns - sessions.sent_ns)[ticked]),
+        ttft_ms=figures["ttft_ms"],
+        tpot_ms=figures["tpot_ms"],
+        itl_ms=figures["itl_ms"],
+        token_gap_ms=figures["token_gap_ms"],
+        e2e_ms=figures["e2e_ms"],
         tokens_per_tick=distribution(requests.step[told].astype(np.float64)),
-        queue_ms=of_ns((sessions.sent_ns - sessions.due_ns)[from_due]),
+        queue_ms=figures.get("queue_ms", EMPTY),
         connect_ms=of_ns(sessions.connect_ns[connected]),
-        ttft_from_due_ms=of_ns((requests.first_ns - sessions.due_ns)[from_due]),
-        e2e_from_due_ms=of_ns((requests.last_ns - sessions.due_ns)[from_due]),
+        ttft_from_due_ms=figures.get("ttft_from_due_ms", EMPTY),
+        e2e_from_due_ms=figures.get("e2e_from_due_ms", EMPTY),
         asked_input_tokens=_sum(sessions.input_len, ok),
         server_input_tokens=_sum(sessions.prompt_tokens, ok),
         cached_tokens=int(cached.sum()) if len(cached) else None,
         goodput=good[0] if good else None,
         goodput_share=good[1] if good else None,
-        cancel=cancel(sessions, requests),
+        cancel=cancel(sessions, requests, figures),
         steady=steady.steady(sessions, requests, run, held) if run and held else None,
     )
 
@@ -205,6 +202,11 @@ def _sum(counts: NDArray[np.int64], ok: NDArray[np.bool_]) -> int | None:
     """Return the sum over the `ok` requests; None when there is none, or one whose count is not known."""
     of_ok = counts[ok]
     return int(of_ok.sum()) if len(of_ok) and (of_ok != UNKNOWN).all() else None
+
+
+def _shares_prefixes(config: Config) -> bool:
+    """Return whether prompts begin alike on purpose: a trace's do as they were recorded."""
+    return config.dataset.prefix_len > 0 or config.dataset.kind == "trace"
 
 
 def _cached_share(sessions: Sessions, requests: Requests) -> float | None:

@@ -45,6 +45,8 @@ def number(value: Number) -> str:
     if value is None:
         return MISSING
     size = abs(value)
+    if 0 < size < 0.1:
+        return f"{value:.4f}"
     if size >= 10_000:
         return f"{value:,.0f}" if size < 1e7 else f"{value / 1e6:,.1f}M"
     return f"{value:.0f}" if size >= 1000 else f"{value:.1f}" if size >= 100 else f"{value:.2f}"

@@ -128,3 +128,5 @@ def test_cached_prompts_are_suspect_unless_the_load_shares_prefixes() -> None:
     assert "warm cache" in summary(warm).client.reasons[0]
     shared = config(dataset={"input_len": 8, "output_len": 4, "prefix_len": 4})
     assert summary(warm, shared).client.grade == "good"
+    trace = config(dataset={"kind": "trace", "path": "t.jsonl"}, load={"mode": "trace"})
+    assert summary(warm, trace).client.grade == "good"

@@ -126,6 +126,15 @@ def test_at_the_end_live_figures_are_the_summarys(sessions: Sessions, cuts: int,
         assert (live.cancel.planned, live.cancel.done) == (metrics.cancel.planned, metrics.cancel.done)
         assert (live.cancel.missed, live.cancel.wasted_tokens) == (metrics.cancel.missed, metrics.cancel.wasted_tokens)
         assert live.cancel.let_go_ms.mean == metrics.cancel.let_go_ms.mean
+        if not ticks_first:  # who survives is known once a request is sent
+            assert of_all.cancel is not None
+            survivors = of_all.cancel.survivors
+            assert (live.cancel.survivors_ttft_ms.n, live.cancel.survivors_itl_ms.n) == (
+                survivors.ttft_ms.n,
+                survivors.itl_ms.n,
+            )
+            assert near(live.cancel.survivors_ttft_ms.mean, survivors.ttft_ms.mean)
+            assert near(live.cancel.survivors_itl_ms.p99, survivors.itl_ms.p99)
 
 
 def test_requests_in_flight_count_before_they_end() -> None:
