@@ -11,6 +11,7 @@ from textual.app import SystemCommand
 from textual.binding import BindingType
 from textual.screen import Screen
 from textual.theme import Theme
+from textual.worker import WorkerFailed
 
 from lmtui.errors import LmtuiError
 from lmtui.tui import clipboard, keys, messages, settings, terminal
@@ -19,7 +20,7 @@ from lmtui.tui.screens.configs import ConfigsScreen
 from lmtui.tui.screens.dialogs import Answer, Ask
 from lmtui.tui.screens.help import HelpScreen
 from lmtui.tui.screens.jump import JumpScreen
-from lmtui.tui.typed_ahead import OrderedKeysApp
+from lmtui.tui.typed_ahead import ACTIONS, OrderedKeysApp
 
 if TYPE_CHECKING:
     from lmtui.config.model import Config
@@ -95,8 +96,9 @@ class LmtuiApp(OrderedKeysApp):
 
     @property
     def bug(self) -> BaseException | None:
-        """The bug that ended the application."""
-        return self._exception
+        """The bug that ended the application, as it was raised."""
+        error = self._exception
+        return error.error if isinstance(error, WorkerFailed) else error
 
     def say(self, error: LmtuiError | str, *, title: str = "") -> None:
         """Show a sentence to the user; it is never read as markup."""
@@ -186,7 +188,7 @@ class LmtuiApp(OrderedKeysApp):
         self.clear_notifications()
         self.watch_run(run)
 
-    @work(exclusive=True, group="start")
+    @work(group=ACTIONS)
     async def _again(self, run_id: str) -> None:
         from lmtui.runner import runs
 
@@ -197,7 +199,7 @@ class LmtuiApp(OrderedKeysApp):
             return
         self._start(config, ())
 
-    @work(group="replay")
+    @work(group=ACTIONS)
     async def _replay(self, run_id: str) -> None:
         from lmtui.runner import runs
 
@@ -220,7 +222,7 @@ class LmtuiApp(OrderedKeysApp):
         if not self.screen.is_modal:
             self._jump(self.screen)
 
-    @work(exclusive=True, group="jump")
+    @work(group=ACTIONS)
     async def _jump(self, screen: Screen[object]) -> None:
         goal = await self.push_screen_wait(JumpScreen(screen))
         if isinstance(goal, str):
@@ -228,7 +230,7 @@ class LmtuiApp(OrderedKeysApp):
         elif goal is not None:
             screen.set_focus(goal)
 
-    @work(exclusive=True, group="leave")
+    @work(group=ACTIONS)
     async def action_leave(self) -> None:
         """Quit; with a run that was started here and is live, ask what becomes of it."""
         live = await asyncio.to_thread(self._live_started)
@@ -273,7 +275,7 @@ class LmtuiApp(OrderedKeysApp):
         yield SystemCommand("Theme", "Choose the colours; ansi themes send the fewest bytes", self.action_change_theme)
         yield SystemCommand("Quit (^q)", "Quit; asks what to do with a live run", self.action_leave)
 
-    @work
+    @work(group=ACTIONS)
     async def _act(self, screen: Screen[object], action: str) -> None:
         await self.run_action(action, default_namespace=screen)
 

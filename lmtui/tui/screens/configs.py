@@ -20,6 +20,7 @@ from lmtui.tui import catalog, keys, messages
 from lmtui.tui.catalog import Entry
 from lmtui.tui.plain import line
 from lmtui.tui.screens.dialogs import Answer, Ask, AskName, Pick
+from lmtui.tui.typed_ahead import ACTIONS
 from lmtui.tui.widgets.figures import Figures
 from lmtui.tui.widgets.filter_line import FilterLine
 from lmtui.tui.widgets.key_line import KeyLine
@@ -206,7 +207,7 @@ class ConfigsScreen(Screen[None]):
             return
         self.post_message(messages.FormWanted(document, entry.name, is_saved=entry.source == "saved"))
 
-    @work
+    @work(group=ACTIONS)
     async def action_new(self) -> None:
         """Make a config from a preset."""
         from lmtui.config import presets, store
@@ -227,7 +228,7 @@ class ConfigsScreen(Screen[None]):
             return
         self.post_message(messages.FormWanted(document, name, is_saved=True))
 
-    @work
+    @work(group=ACTIONS)
     async def action_duplicate(self) -> None:
         """Copy the config under the cursor."""
         from lmtui.config import store
@@ -245,7 +246,7 @@ class ConfigsScreen(Screen[None]):
             return
         self._read(name)
 
-    @work
+    @work(group=ACTIONS)
     async def action_delete(self) -> None:
         """Move the config under the cursor to the trash."""
         from lmtui.config import store

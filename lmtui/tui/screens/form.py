@@ -21,6 +21,7 @@ from lmtui.tui import keys, messages
 from lmtui.tui.form_model import Draft, Field, SectionRow
 from lmtui.tui.screens.dialogs import Answer, Ask, Note, Pick
 from lmtui.tui.screens.jump import Part
+from lmtui.tui.typed_ahead import ACTIONS
 from lmtui.tui.widgets.figures import Figures
 from lmtui.tui.widgets.filter_line import FilterLine
 from lmtui.tui.widgets.key_line import KeyLine
@@ -109,7 +110,7 @@ class FormScreen(Screen[None]):
 
     # Edits
 
-    @work
+    @work(group=ACTIONS)
     async def action_edit(self) -> None:
         """Edit the value under the cursor, or choose it from a list."""
         field = self._fields.current
@@ -300,7 +301,7 @@ class FormScreen(Screen[None]):
         self.post_message(messages.CopyWanted(text, "command.txt"))
         self.app.push_screen(Note("This runs the same from a shell", text))
 
-    @work
+    @work(group=ACTIONS)
     async def action_back(self) -> None:
         """Leave; asks when something is not saved."""
         if self._words:

@@ -23,6 +23,7 @@ from lmtui.tui import keys, live_text, messages
 from lmtui.tui.live_view import LiveView, RunFeed, bin_times_s
 from lmtui.tui.replay import Player, Recording, words
 from lmtui.tui.screens.dialogs import Answer, Ask
+from lmtui.tui.typed_ahead import ACTIONS
 from lmtui.tui.widgets.chart import Chart
 from lmtui.tui.widgets.figures import Figures
 from lmtui.tui.widgets.key_line import KeyLine
@@ -200,12 +201,12 @@ class LiveScreen(Screen[None]):
         status = self._feed.view().status
         return status is not None and status.is_final
 
-    @work
+    @work(group=ACTIONS)
     async def action_stop(self) -> None:
         """Stop sending; what is in flight may finish."""
         await self._stop(abort=False)
 
-    @work
+    @work(group=ACTIONS)
     async def action_abort(self) -> None:
         """End at once, after asking."""
         if self._is_over:
@@ -256,7 +257,7 @@ class LiveScreen(Screen[None]):
 
     # Replay
 
-    @work(exclusive=True, group="play")
+    @work(group=ACTIONS)
     async def action_play(self) -> None:
         """Play the run again, or pause."""
         if not self._is_over:

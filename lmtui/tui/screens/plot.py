@@ -15,6 +15,7 @@ from lmtui.charts.axis import around, fit_values
 from lmtui.results.rows import Row
 from lmtui.tui import keys, plotting, result_columns
 from lmtui.tui.screens.dialogs import Pick
+from lmtui.tui.typed_ahead import ACTIONS
 from lmtui.tui.widgets.chart import Chart
 from lmtui.tui.widgets.figures import Figures
 from lmtui.tui.widgets.key_line import KeyLine
@@ -85,21 +86,21 @@ class PlotScreen(Screen[None]):
         words = [(name, result_columns.title(name) if name in result_columns.USUAL else "") for name in names]
         return await self.app.push_screen_wait(Pick(question, words, at=at))
 
-    @work
+    @work(group=ACTIONS)
     async def action_choose_x(self) -> None:
         """Choose what goes across."""
         if (name := await self._choose("What goes across?", self._across, can_be_none=False)) is not None:
             self._across = name
             self._draw()
 
-    @work
+    @work(group=ACTIONS)
     async def action_choose_y(self) -> None:
         """Choose what goes upward."""
         if (name := await self._choose("What goes upward?", self._upward, can_be_none=False)) is not None:
             self._upward = name
             self._draw()
 
-    @work
+    @work(group=ACTIONS)
     async def action_choose_lines(self) -> None:
         """Choose whose values have a line each."""
         if (name := await self._choose("A line for each value of what?", self._lines, can_be_none=True)) is not None:

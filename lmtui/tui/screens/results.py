@@ -25,6 +25,7 @@ from lmtui.tui.result_columns import BEST_IS_HIGH, USUAL
 from lmtui.tui.run_filter import RunFilter
 from lmtui.tui.screens.dialogs import Answer, Ask, AskFile
 from lmtui.tui.screens.result_dialogs import AskTags, PickMany
+from lmtui.tui.typed_ahead import ACTIONS
 from lmtui.tui.widgets.figures import Figures
 from lmtui.tui.widgets.filter_line import FilterLine
 from lmtui.tui.widgets.key_line import KeyLine
@@ -155,7 +156,7 @@ class ResultsScreen(Screen[None]):
         self._put_in_order()
         self._show(cursor=0)
 
-    @work
+    @work(group=ACTIONS)
     async def action_columns(self) -> None:
         """Choose the columns, and remember them."""
         choices = result_columns.to_choose(self._all_columns, self._rows)
@@ -210,7 +211,7 @@ class ResultsScreen(Screen[None]):
 
     # What is added to rows
 
-    @work
+    @work(group=ACTIONS)
     async def action_annotate(self) -> None:
         """Write tags and a note."""
         if (row := self._table.current) is None:
@@ -220,7 +221,7 @@ class ResultsScreen(Screen[None]):
             one = Remark(*asked)
             await self._add({row.text("run_id"): one})
 
-    @work
+    @work(group=ACTIONS)
     async def action_discard(self) -> None:
         """Hide the marked runs, else this one."""
         run_ids = self._chosen()
@@ -229,7 +230,7 @@ class ResultsScreen(Screen[None]):
             what = run_ids[0] if len(run_ids) == 1 else f"{len(run_ids)} runs"
             self.notify(f"{what} in the trash: z takes it back. The history keeps every row", markup=False)
 
-    @work
+    @work(group=ACTIONS)
     async def action_restore(self) -> None:
         """Take back what went to the trash last."""
         stamps = [one.trashed_at for one in self._added.values() if one.trashed_at is not None]
@@ -273,7 +274,7 @@ class ResultsScreen(Screen[None]):
         if (row := self._table.current) is not None:
             self.post_message(messages.ReplayWanted(row.text("run_id")))
 
-    @work
+    @work(group=ACTIONS)
     async def action_export(self) -> None:
         """Write the run to a file."""
         if (row := self._table.current) is None:
