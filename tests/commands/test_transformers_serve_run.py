@@ -106,7 +106,7 @@ def test_a_refused_field_that_may_not_be_left_out_ends_the_run(server: RunningSe
     done = lmtui("run", file, "--json", "--set", "target.drop_rejected=false")
     assert done.returncode == 3
     assert "Traceback" not in done.stderr
-    (told,) = [line for line in done.stderr.splitlines() if "422" in line]
+    (told,) = [line for line in done.stderr.splitlines() if "HTTP 422" in line]
     for words in (
         f"POST {server.base_url}/v1/completions",
         "The server rejects request.ignore_eos: change it",
