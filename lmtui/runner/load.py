@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from lmtui.errors import TargetError
 from lmtui.metrics.sessions import UNKNOWN, Outcome
@@ -20,6 +21,9 @@ GIVE_UP_S = 10.0
 """A target has this long to let a cut request go; then its task is cancelled."""
 LEAVE_S = 2.0
 """A task that swallows its cancellation (TurboMind's streams do) has this long to end; then it is left behind."""
+
+_Rest = Coroutine[Any, Any, None]
+"""What is left to do for a request whose place is free: counting its tokens, and ending it."""
 
 
 class EndedBy(Enum):
@@ -107,7 +111,7 @@ class Load:
         self._loop = asyncio.get_running_loop()
         self._pacer = Pacer(recorder.clock)
         self._live: set[Session] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[object]] = set()
         self._duration: asyncio.TimerHandle | None = None
         self._grace: asyncio.TimerHandle | None = None
         self._patience: asyncio.TimerHandle | None = None
@@ -271,23 +275,34 @@ class Load:
         return session
 
     async def _perform(self, session: Session) -> None:
-        problem: Exception | None = None
+        """Perform a request; its place is free when this returns, and its tokens may still be counted."""
         try:
-            await self._target.perform(session.request, session)
-            if not session.is_ended:
+            rest = await self._ended_by(self._target.perform(session.request, session), session)
+        finally:
+            self._live.discard(session)
+            if self._share.max_in_flight is not None:
+                self._pacer.wake()
+        if rest is not None:
+            self._spawn(self._ended_by(rest, session))
+
+    async def _ended_by(self, work: Coroutine[Any, Any, _Rest | None], session: Session) -> _Rest | None:
+        """Await the target's work on a request, which has ended then, unless there is a rest that will end it."""
+        problem: Exception | None = None
+        rest: _Rest | None = None
+        try:
+            rest = await work
+            if rest is None and not session.is_ended:
                 problem = RuntimeError(f"the target left request {session.request.index} without an end")
         except Exception as error:
             problem = error
         finally:
-            self._live.discard(session)
-            if not session.is_ended:
+            if rest is None and not session.is_ended:
                 session.end(Outcome.ABORTED, self._clock(), error=str(problem or "the target did not let go of it"))
-            if self._share.max_in_flight is not None:
-                self._pacer.wake()
         if problem is not None:
             self._fail(problem)
-        else:
+        elif rest is None:
             self._count_errors()
+        return rest
 
     def _fail(self, problem: Exception) -> None:
         self._control.abort(EndedBy.TARGET if isinstance(problem, TargetError) else EndedBy.BUG, problem)
@@ -299,12 +314,12 @@ class Load:
         if (failed if self._all_failed is None else self._all_failed(failed)) > limit:
             self._control.stop(EndedBy.ERRORS)
 
-    def _spawn(self, work: Coroutine[None, None, None]) -> None:
-        task = self._loop.create_task(work)
+    def _spawn(self, work: Coroutine[Any, Any, object]) -> None:
+        task: asyncio.Task[object] = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._task_done)
 
-    def _task_done(self, task: asyncio.Task[None]) -> None:
+    def _task_done(self, task: asyncio.Task[object]) -> None:
         self._tasks.discard(task)
         if not self._tasks:
             self._tell_all_over()
@@ -351,6 +366,6 @@ class Load:
             self._all_over.set_result(None)
 
 
-def _ignore(task: asyncio.Task[None]) -> None:
+def _ignore(task: asyncio.Task[object]) -> None:
     if not task.cancelled():
         task.exception()

@@ -58,7 +58,7 @@ class Session:
         self.when_ended: Callable[[Session], None] | None = None
         """For whoever waits for many sessions at once: called when this one has ended."""
         self.ended_ns = UNKNOWN
-        """The stamp of its end; UNKNOWN until then."""
+        """When it was over; UNKNOWN until then."""
         self._recorder = recorder
         self._index = request.index
         self._due_ns = due_ns
@@ -118,6 +118,11 @@ class Session:
         self._is_watched = True
         if self.on_cut is not None:
             self.on_cut()
+
+    def over(self, at_ns: int) -> None:
+        """Record that nothing more comes and nothing can be cut; `end` follows once the tokens are counted."""
+        self.ended_ns = at_ns
+        self._stop_timers()
 
     def end(
         self,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from lmtui.config.model import Config
 from lmtui.metrics.sessions import UNKNOWN, Outcome, TokenSource
@@ -48,6 +48,9 @@ class Session(Protocol):
     def tick(self, at_ns: int, tokens: int) -> bool:
         """Record an arrival; `tokens` is cumulative, UNKNOWN when not told. True: stop now, `cut_as` says as what."""
 
+    def over(self, at_ns: int) -> None:
+        """Record that nothing more comes and nothing can be cut; `end` follows once the tokens are counted."""
+
     def end(
         self,
         outcome: Outcome,
@@ -71,8 +74,11 @@ class Target(Protocol):
     async def open(self, progress: Callable[[str], None]) -> TargetInfo:
         """Load or connect, verify, describe. `progress` takes a line for the status. Raises TargetError."""
 
-    async def perform(self, request: PlannedRequest, session: Session) -> None:
+    async def perform(self, request: PlannedRequest, session: Session) -> Coroutine[Any, Any, None] | None:
         """Do one request. Never cancelled from outside: it is stopped through `session.cut_as` and `on_cut`.
+
+        Returns:
+            None, and the session has ended; or, when it is only over, what ends it: to be run with its place given on.
 
         Raises:
             TargetError: The whole target is lost; the session has been ended before.

@@ -6,8 +6,9 @@ import contextlib
 import os
 import resource
 import ssl
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from lmtui.config.model import Config
 from lmtui.errors import TargetError
@@ -143,10 +144,11 @@ class ServerTarget:
                 words += f" Raise the limit (nofile in /etc/security/limits.conf) or load.workers, or lower {key}."
             raise TargetError(words) from error
 
-    async def perform(self, request: PlannedRequest, session: Session) -> None:
+    async def perform(self, request: PlannedRequest, session: Session) -> Coroutine[Any, Any, None] | None:
         """Send one request and record its answer. A server is never lost: each request has its own error."""
         written = self._written.pop(request.index, None)
-        await self._opened.perform(self._ask(request, written), session)
+        exchange = await self._opened.perform(self._ask(request, written), session)
+        return None if exchange is None or exchange.uncounted is None else self._opened.count(exchange)
 
     async def close(self) -> None:
         """Close every connection."""

@@ -39,6 +39,9 @@ class ProbeSession:
         """Take no notice."""
         return False
 
+    def over(self, at_ns: int) -> None:
+        """Take no notice."""
+
     def end(
         self,
         outcome: Outcome,

@@ -9,10 +9,11 @@ import os
 import resource
 import socket
 import ssl
+from concurrent.futures import ThreadPoolExecutor
 from time import monotonic_ns
 from typing import Any
 
-from lmtui.metrics.sessions import Outcome
+from lmtui.metrics.sessions import UNKNOWN, Outcome
 from lmtui.wire.clock import KernelClock
 from lmtui.wire.connection import SO_TIMESTAMPNS, Connection, cut_before_sent
 from lmtui.wire.exchange import Ask, Exchange, Sink
@@ -79,6 +80,7 @@ class Client:
         self._busy: set[Connection] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._stamping: socket.socket | None = None
+        self._counter = ThreadPoolExecutor(1, "token counter")  # its thread starts with the first text
 
     async def open(self) -> None:
         """Look up the server's addresses, so that no name is looked up while requests are timed.
@@ -118,7 +120,9 @@ class Client:
                     raise failure
 
     async def perform(self, ask: Ask, sink: Sink) -> Exchange | None:
-        """Send one request and record it to its end, which is always reported.
+        """Send one request and record it until its connection is free for another.
+
+        Its end is always reported: before this returns, or by `count` where the answer's text is still uncounted.
 
         Returns:
             What was exchanged; None when the request was never sent.
@@ -137,11 +141,17 @@ class Client:
                 return None
             self._watch(connection)
             if exchange := await connection.start(ask, sink, was_kept):
-                if ask.count_text is not None and (text := exchange.text_to_count) is not None:
-                    exchange.report(await self._loop.run_in_executor(None, ask.count_text, text))
                 return exchange
             replaced = True
             self.stats.replaced += 1
+
+    async def count(self, exchange: Exchange) -> None:
+        """Count the tokens of an answer's text in a thread, one answer at a time, and report its end."""
+        tokens = UNKNOWN
+        try:
+            tokens = await self._loop.run_in_executor(self._counter, exchange.count)
+        finally:
+            exchange.report(tokens)
 
     async def close(self) -> None:
         """Close every connection."""
@@ -153,6 +163,7 @@ class Client:
         if self._stamping is not None:
             self._stamping.close()
             self._stamping = None
+        self._counter.shutdown(wait=False)
 
     async def _connect_for(self, sink: Sink) -> Connection | None:
         """Return a new connection; None when there is none, or the request was cut meanwhile, which is reported."""

@@ -36,6 +36,9 @@ class Sink(Protocol):
     def tick(self, at_ns: int, tokens: int) -> bool:
         """Record an arrival with the cumulative tokens; whether to stop now."""
 
+    def over(self, at_ns: int) -> None:
+        """Record that nothing more comes and nothing can be cut; `end` follows once the tokens are counted."""
+
     def end(
         self,
         outcome: Outcome,
@@ -63,7 +66,7 @@ class Ask:
         max_tokens: Tokens asked for. ignores_eos: whether the server was asked not to stop before.
         streams: Whether events are expected; else one JSON object, which is one tick.
         count_text: Counts the tokens of an answer's text where the server counts none; None: chunks are counted. It is
-            called in a thread, after the answer has ended and before its end is reported.
+            called in a thread, once the answer is over and its connection free, and before its end is reported.
         mask: Applied to every error text: hides what must not be written down.
     """
 
@@ -85,6 +88,7 @@ class Exchange:
         ending: What ended the reading; None while it goes on.
         started: Whether a byte of the response has come.
         wasted: Ticks that came after the cut.
+        uncounted: Text whose tokens are to be counted before the end can be reported; None: it is, or will be at once.
     """
 
     __slots__ = (
@@ -109,6 +113,7 @@ class Exchange:
         "ending",
         "http",
         "started",
+        "uncounted",
         "wasted",
     )
 
@@ -120,6 +125,7 @@ class Exchange:
         self.ending: Ending | None = None
         self.started = False
         self.wasted = 0
+        self.uncounted: str | None = None
         self._splitter = EventSplitter()
         self._decoder: ContentDecoder | None = None
         self._has_head = False
@@ -293,19 +299,22 @@ class Exchange:
         return self._at_ns
 
     def ended(self, at_ns: int, connect_ns: int) -> None:
-        """Report the end, unless the text is to be counted before.
+        """Report the end, or that it is over while its text is to be counted.
 
         Args:
             at_ns: When it was over.
             connect_ns: How long opening the connection took; UNKNOWN when it was kept.
         """
         self._end = (at_ns, connect_ns)
-        if self.text_to_count is None:
+        self._sink.on_cut = None  # the connection may carry another request from now on
+        self.uncounted = self._text_to_count()
+        if self.uncounted is None:
             self.report(UNKNOWN)
+        else:
+            self._sink.over(at_ns)
 
-    @property
-    def text_to_count(self) -> str | None:
-        """The text whose tokens nobody has counted; None when that is not asked for, or not needed."""
+    def _text_to_count(self) -> str | None:
+        """Return the text whose tokens nobody has counted; None when that is not asked for, or not needed."""
         answer = self.answer
         if self._ask.count_text is None or answer.n != 1 or self.ending is Ending.CUT:
             return None
@@ -313,6 +322,12 @@ class Exchange:
             return None
         text = "".join([*answer.reasoning, *answer.text])
         return text.encode("utf-8", "replace").decode()  # Half a surrogate pair is no text to a tokenizer.
+
+    def count(self) -> int:
+        """Return the tokens of the text that is uncounted. Called in a thread."""
+        assert self._ask.count_text is not None
+        assert self.uncounted is not None
+        return self._ask.count_text(self.uncounted)
 
     def report(self, text_tokens: int) -> None:
         """Report the end to the sink; `text_tokens` is UNKNOWN when the text was not counted."""
@@ -326,7 +341,6 @@ class Exchange:
             if self._cut_tokens != UNKNOWN and answer.tokens != UNKNOWN:
                 wasted = answer.tokens - self._cut_tokens
         at_ns, connect_ns = self._end
-        self._sink.on_cut = None
         self._sink.end(
             verdict.outcome,
             at_ns,

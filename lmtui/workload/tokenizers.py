@@ -36,7 +36,8 @@ class FastTokenizer:
 
     def encode(self, text: str, special_tokens: bool = True) -> list[int]:
         """See Tokenizer."""
-        ids: list[int] = self._backend.encode(text, add_special_tokens=special_tokens).ids
+        # As a batch, as transformers does: `encode` would hold the interpreter, 20 ms for a text of 30,000 tokens.
+        ids: list[int] = self._backend.encode_batch([text], add_special_tokens=special_tokens)[0].ids
         return ids
 
     def decode(self, ids: list[int]) -> str:

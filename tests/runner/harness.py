@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -84,13 +84,14 @@ class Script:
     async def close(self) -> None:
         pass
 
-    async def perform(self, request: PlannedRequest, session: Session) -> None:
+    async def perform(self, request: PlannedRequest, session: Session) -> Coroutine[Any, Any, None] | None:
         self._in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self._in_flight)
         try:
             await self._perform(request, session)
         finally:
             self._in_flight -= 1
+        return None
 
     async def _perform(self, request: PlannedRequest, session: Session) -> None:
         loop = asyncio.get_running_loop()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from lmtui.errors import TargetError
-from lmtui.metrics.sessions import UNKNOWN, Outcome
+from lmtui.metrics.sessions import UNKNOWN, Outcome, TokenSource
 from lmtui.runner.failures import Failures
 from lmtui.runner.load import GIVE_UP_S, Control, EndedBy
 from lmtui.runner.share import split, whole
@@ -89,6 +90,55 @@ def test_a_slot_is_free_neither_before_it_was_taken_nor_in_the_future(tmp_path: 
 
     sessions = run_load(tmp_path, Odd(), share(requests(3), concurrency=1))[0].sessions
     assert ms(sessions.due_ns, sessions.start_ns) == [0, 0, 0]
+
+
+class CountsLate(Script):
+    """A target whose requests are over after 10 ms, and whose tokens are counted 50 ms later."""
+
+    async def perform(self, request: PlannedRequest, session: Session) -> Coroutine[Any, Any, None]:
+        now = clock(asyncio.get_running_loop())
+        session.sent(now())
+        await asyncio.sleep(0.010)
+        over_ns = now()
+        session.over(over_ns)
+        return self._count(session, over_ns)
+
+    async def _count(self, session: Session, over_ns: int) -> None:
+        await asyncio.sleep(0.050)
+        session.end(Outcome.OK, over_ns, output_tokens=3, token_source=TokenSource.TEXT)
+
+
+@pytest.mark.parametrize("cap", [None, 1])
+def test_a_place_is_free_while_the_tokens_of_its_last_request_are_counted(tmp_path: Path, cap: int | None) -> None:
+    planned = requests(3) if cap is None else requests(3, gap_s=0.0)
+    part = share(planned, is_closed=cap is None, concurrency=1, max_in_flight=cap)
+    found, _, load = run_load(tmp_path, CountsLate(), part)
+    sessions = found.sessions
+    assert ms(sessions.sent_ns, sessions.start_ns) == [0, 10, 20]
+    assert ms(sessions.end_ns, sessions.start_ns) == [10, 20, 30]
+    assert (outcomes(found), load.in_flight) == ({"ok": 3}, 0)
+
+
+def test_a_count_that_does_not_end_is_given_up_with_the_run(tmp_path: Path) -> None:
+    class Forgets(CountsLate):
+        async def _count(self, session: Session, over_ns: int) -> None:
+            try:
+                await asyncio.get_running_loop().create_future()
+            finally:
+                session.end(Outcome.OK, over_ns, output_tokens=1, token_source=TokenSource.CHUNKS)
+
+    found, control, load = run_load(tmp_path, Forgets(), share(requests(1)), stop_then_abort)
+    assert (outcomes(found), control.ended_by, load.notes) == ({"ok": 1}, EndedBy.STOP, ())
+
+
+def test_a_count_that_fails_is_a_bug(tmp_path: Path) -> None:
+    class Breaks(CountsLate):
+        async def _count(self, session: Session, over_ns: int) -> None:
+            raise ValueError("no such text")
+
+    found, control, _ = run_load(tmp_path, Breaks(), share(requests(1)))
+    assert (outcomes(found), control.ended_by) == ({"aborted": 1}, EndedBy.BUG)
+    assert isinstance(control.error, ValueError)
 
 
 def test_more_slots_than_requests(tmp_path: Path) -> None:

@@ -51,6 +51,10 @@ class RecordingSession:
             self.cut_ns = at_ns
         return self.cut_as is not None
 
+    def over(self, at_ns: int) -> None:
+        assert self.on_cut is None
+        assert self.outcome is None, "over after the end"
+
     def cut(self, outcome: Outcome) -> None:
         """Stop it from outside, as the load does with timers and at the end of a run."""
         if self.cut_as is None and self.outcome is None:

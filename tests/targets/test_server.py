@@ -47,7 +47,9 @@ async def run(base_url: str, **keys: Any) -> tuple[ServerTarget, Record]:
     target = ServerTarget(config("server", base_url=base_url, **keys))
     await target.open(quiet)
     session = Record(request(output_len=8))
-    await target.perform(session.request, session)
+    rest = await target.perform(session.request, session)
+    if rest is not None:
+        await rest
     await target.close()
     return target, session
 

@@ -37,6 +37,7 @@ class Record:
     on_cut: Callable[[], None] | None = None
     sent_ns: list[int] = field(default_factory=list)
     ticks: list[tuple[int, int]] = field(default_factory=list)
+    over_ns: list[int] = field(default_factory=list)
     ends: list[tuple[Outcome, int, dict[str, Any]]] = field(default_factory=list)
     on_tick: Callable[[], None] | None = None
 
@@ -53,6 +54,11 @@ class Record:
         if self.cut_after is not None and len(self.ticks) >= self.cut_after:
             self.cut_as = Outcome.CANCELLED
         return self.cut_as is not None
+
+    def over(self, at_ns: int) -> None:
+        assert not self.ends, "over after the end"
+        assert self.on_cut is None
+        self.over_ns.append(at_ns)
 
     def end(
         self,
@@ -127,16 +133,20 @@ def ask(
     ignores_eos: bool = False,
     streams: bool = True,
     prompt: str = "Hello",
+    count_text: Callable[[str], int] | None = None,
 ) -> Ask:
     """Return a small request; the servers of the tests do not look at most of it."""
     body = json.dumps({"model": "m", "prompt": prompt, "max_tokens": max_tokens, "stream": streams}).encode()
-    return Ask(payload(endpoint.head(PATHS[api], {}), body), answer or ANSWERS[api], max_tokens, ignores_eos, streams)
+    written = payload(endpoint.head(PATHS[api], {}), body)
+    return Ask(written, answer or ANSWERS[api], max_tokens, ignores_eos, streams, count_text)
 
 
 async def perform(client: Client, request: Ask, record: Record | None = None) -> Record:
     """Perform one request and return its record, which has ended."""
     record = record if record is not None else Record()
-    await client.perform(request, record)
+    exchange = await client.perform(request, record)
+    if exchange is not None and exchange.uncounted is not None:
+        await client.count(exchange)
     assert len(record.ends) == 1
     assert record.on_cut is None
     return record
