@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -17,6 +18,8 @@ SHRINK_BELOW = 0.4
 LARGEST = 1e200
 """What is larger is drawn as this large: sums and powers of it still fit a float. 1 / LARGEST is the smallest on a
 logarithmic axis."""
+EVEN = 0.75
+"""Marks are evenly spaced when their smallest distance is at least this share of their largest."""
 FAR = 9.0
 """What is further beyond an axis than so many of its lengths stands there."""
 
@@ -111,14 +114,29 @@ def height_of(values: NDArray[np.float64], axis: Axis, dots: int) -> NDArray[np.
 
 
 def y_marks(axis: Axis, rows: int) -> list[tuple[int, str]]:
-    """Return row and word of each mark of a vertical axis, no two on one row."""
+    """Return row and word of each mark of a vertical axis, no two on one row.
+
+    Of a linear axis as many as stand evenly spaced, as far as whole rows allow.
+    """
     most = max(rows * 2 // 3 if axis.log else rows // 2, 2) if rows > 1 else 1
+    finest = _placed(axis, rows, most)
+    if axis.log:
+        return finest
+    fewer = (_placed(axis, rows, count) for count in range(most, 2, -1))
+    return next((marks for marks in fewer if _are_even([row for row, _ in marks])), finest)
+
+
+def _placed(axis: Axis, rows: int, most: int) -> list[tuple[int, str]]:
     at, words = _marks(axis, most)
-    placed: dict[int, str] = {}
-    if at:
-        for row, word in zip(np.rint(height_of(np.array(at), axis, rows)).astype(int), words, strict=True):
-            placed.setdefault(int(row), word)
-    return sorted(placed.items())
+    if not at:
+        return []
+    places = np.rint(height_of(np.array(at), axis, rows)).astype(int)
+    return sorted({int(row): word for row, word in zip(reversed(places), reversed(words), strict=True)}.items())
+
+
+def _are_even(rows: list[int]) -> bool:
+    gaps = [below - above for above, below in itertools.pairwise(rows)]
+    return len(gaps) > 1 and min(gaps) >= EVEN * max(gaps)
 
 
 def _marks(axis: Axis, most: int) -> tuple[list[float], list[str]]:

@@ -12,7 +12,8 @@ from lmtui.results.columns import OWN_SOURCE
 from lmtui.results.compare import Change, Comparison, Line, Verdict
 from lmtui.results.differences import CONFIG, MACHINE, TARGET, VERSIONS, Differs
 
-NARROWEST = 80
+NARROWEST = 77
+"""What 80 columns leave beside a margin and a scroll bar; the table of two runs needs all of it."""
 BEST = "*"
 SIGNS = {Verdict.BETTER: "▲", Verdict.WORSE: "▼", Verdict.UNCLEAR: "≈", Verdict.SAME: "=", None: " "}
 
@@ -20,13 +21,13 @@ _LABEL = 19
 _VALUE = 10
 _CHANGE = 9
 _PERCENT = 10
-_INTERVAL = 20
+_INTERVAL = 17
 _GROUP_WORDS = {CONFIG: "config", TARGET: "target", VERSIONS: "versions", MACHINE: "machine"}
 _ASCII = str.maketrans({"▲": "^", "▼": "v", "≈": "?", "−": "-"})
 
 
 def compare_text(comparison: Comparison, width: int = NARROWEST, *, ascii_only: bool = False) -> str:
-    """Return the comparison as lines of at most `width` columns (80 at least), without colour or control characters.
+    """Return the comparison as lines of at most `width` columns (77 at least), without colour or control characters.
 
     Two runs stand with their difference and its 95 % interval; of more, each is given with its change against the
     first, as many side by side as fit.

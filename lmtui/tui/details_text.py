@@ -62,7 +62,8 @@ def _result_lines(result: Result) -> Iterator[str]:
     yield cell("Latencies", 15) + "".join(f"{name:>8}" for name in COLUMNS) + f"{'n':>8}"
     for words, name in LATENCIES:
         yield _distribution(words, getattr(result.metrics, name))
-    yield "  ~ the sample is too small to resolve this percentile"
+    if any(name in getattr(result.metrics, key).unresolved for _, key in LATENCIES for name in COLUMNS):
+        yield "  ~ the sample is too small to resolve this percentile"
     yield ""
     yield "Figures"
     for words, name, unit in FIGURES:

@@ -104,7 +104,7 @@ def counts(view: LiveView, width: int) -> str:
     pairs = [("sent", f"{view.sent}/{view.planned}"), ("in flight", str(view.in_flight)), ("done", str(view.done))]
     pairs += [("ok", str(view.outcomes.get("ok", 0)))]
     pairs += [(name.replace("_", " "), str(n)) for name, n in view.outcomes.items() if n and name != "ok"]
-    return columns(pairs, width)
+    return columns(pairs, width - 1)
 
 
 def cancel(view: LiveView, width: int) -> str:
@@ -113,7 +113,7 @@ def cancel(view: LiveView, width: int) -> str:
         return ""
     wasted = MISSING if of.wasted_tokens is None else f"{of.wasted_tokens:,}"
     pairs = [("planned", str(of.planned)), ("done", str(of.done)), ("missed", str(of.missed))]
-    return columns([*pairs, ("let go ms", short(of.let_go_p50_ms)), ("wasted tokens", wasted)], width)
+    return columns([*pairs, ("let go ms", short(of.let_go_p50_ms)), ("wasted tokens", wasted)], width - 1)
 
 
 def columns(pairs: list[tuple[str, str]], width: int) -> str:

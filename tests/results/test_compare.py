@@ -258,7 +258,7 @@ def texts(comparison: Comparison) -> Sequence[str]:
 @pytest.mark.parametrize("count", [2, 3, 7])
 def test_the_text_fits_and_shows_every_run(count: int) -> None:
     found = compare([run(seed, load={"concurrency": seed}) for seed in range(1, count + 1)])
-    for width, text in zip((80, 80, 80, 80, 120, 120, 200, 200), texts(found), strict=True):
+    for width, text in zip((77, 77, 80, 80, 120, 120, 200, 200), texts(found), strict=True):
         lines = text.split("\n")
         assert max(map(len, lines)) <= width
         assert not [one for one in lines if one != one.rstrip()]
@@ -275,7 +275,7 @@ def test_long_and_hostile_names_do_not_break_the_text() -> None:
     found = compare([subject(one), subject(result("b", environment={"gpu": hostile}))])
     text = compare_text(found)
     assert "\x1b" not in text
-    assert all(len(one) <= 80 for one in text.split("\n"))
+    assert all(len(one) <= 77 for one in text.split("\n"))
     assert text.replace("\n", "").replace(" ", "").count("m" * 400) == 1, "values are wrapped, not cut"
 
 
@@ -293,5 +293,5 @@ def test_any_values_keep_their_places(values: list[float | None]) -> None:
         assert list(one.values) == values
         if one.best is not None:
             assert one.values[one.best] == max(value for value in values if value is not None)
-    assert max(map(len, compare_text(found).split("\n"))) <= 80
+    assert max(map(len, compare_text(found).split("\n"))) <= 77
     assert msgspec.json.decode(msgspec.json.encode(found))["runs"][0]["label"] == "A"

@@ -90,7 +90,7 @@ class CompareScreen(Screen[None]):
     def _text(self) -> str:
         if self._found is None:
             return ""
-        width = self.query_one("#compare-body").size.width - 2
+        width = self.query_one("#compare-text").size.width
         ascii_only = bool(getattr(self.app, "ascii_only", False))
         return compare_text(self._found.comparison, width, ascii_only=ascii_only)
 
