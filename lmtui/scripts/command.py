@@ -14,6 +14,7 @@ from lmtui.errors import INTERRUPTED, TARGET, LmtuiError
 from lmtui.output import print_json
 from lmtui.scripts import points as pointing
 from lmtui.scripts.points import Point
+from lmtui.scripts.typed import in_flags, refuse_missing
 
 if TYPE_CHECKING:
     from lmtui.config.model import Config
@@ -23,7 +24,16 @@ if TYPE_CHECKING:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do what was asked and return the exit code."""
+    """Do what was asked and return the exit code. An error names the flags that were typed."""
+    try:
+        return _run(options)
+    except LmtuiError as error:
+        told = LmtuiError(in_flags(str(error), options))
+        told.exit_code = error.exit_code
+        raise told from error
+
+
+def _run(options: argparse.Namespace) -> int:
     from lmtui.runner.spawn import Series
     from lmtui.scripts.report import refuse_unwritable
 
@@ -31,13 +41,13 @@ def run(options: argparse.Namespace) -> int:
         _say(f"note: {notice}")
     url = _prepare(options)
     points, notes = pointing.points(options, url)
-    for note in notes:
-        _say(f"note: {note}")
     if options.dry_run:
-        return _show_plans(options, points)
+        return _show_plans(options, points, notes)
     refuse_unwritable(options)
     ready = [(point, *pointing.checked(point)) for point in points]
-    for note in dict.fromkeys(note for _, _, own in ready for note in own):
+    for _, config, _ in ready:
+        refuse_missing(config)
+    for note in dict.fromkeys((*notes, *(note for _, _, own in ready for note in own))):
         _say(f"note: {note}")
     if options.tui:
         from lmtui.headless import need_terminal
@@ -98,7 +108,7 @@ def _prepare(options: argparse.Namespace) -> str | None:
     return url
 
 
-def _show_plans(options: argparse.Namespace, points: list[Point]) -> int:
+def _show_plans(options: argparse.Namespace, points: list[Point], notes: Sequence[str]) -> int:
     """Print the requests of every run; nothing is sent. One object, or one line per run of `--multi`."""
     import shutil
 
@@ -108,6 +118,10 @@ def _show_plans(options: argparse.Namespace, points: list[Point]) -> int:
     def silent(line: str, share: float | None) -> None: ...
 
     configs = [pointing.planned(point) for point in points]
+    for config in configs:
+        refuse_missing(config)
+    for note in notes:
+        _say(f"note: {note}")
     for point, config in zip(points, configs, strict=True):
         plan = draw(config, silent)
         if options.json:
@@ -175,8 +189,6 @@ def _conclude(
 def _nothing_sent(directory: RunDirectory, status: Status) -> LmtuiError:
     """Return why a run has no figures, with the run's own exit code."""
     cause = (status.message or status.phase).rstrip(".")
-    if "target.base_url" in cause:
-        cause += " (--host and --port, or --base-url, set target.base_url)"
     error = LmtuiError(f"{directory.run_id} sent nothing: {cause}. Its log: {directory.log_path}")
     error.exit_code = TARGET if status.exit_code is None else status.exit_code
     return error

@@ -201,15 +201,9 @@ def checked(point: Point) -> tuple[Config, tuple[str, ...]]:
     """
     found = point.document.check()
     if found.config is None:
-        raise ConfigError("\n".join(_told(problem.key, problem.message, point) for problem in found.problems))
+        raise ConfigError("\n".join(problem.message for problem in found.problems))
     # That all requests go at once is what the scripts do unless they are told otherwise.
     return found.config, tuple(note for note in found.notes if not note.startswith("load.rate = inf:"))
-
-
-def _told(key: str, message: str, point: Point) -> str:
-    """Return a problem's sentence with the flag that sets the key, for that is what was typed."""
-    names = [flag.names[-1] for flag in SCRIPTS[point.command].flags if flag.key == key]
-    return f"{message} ({' or '.join(names)} sets it)" if names else message
 
 
 def planned(point: Point) -> Config:
@@ -229,7 +223,7 @@ def planned(point: Point) -> Config:
     except ValidationError:
         checked(point)
         raise
-    broken = [_told(key, sentence(key, None, words), point) for key, words in rules.broken(config)]
+    broken = [sentence(key, None, words) for key, words in rules.broken(config)]
     if broken:
         raise ConfigError("\n".join(broken))
     return config

@@ -21,25 +21,28 @@ BY_HAND = "Download it by hand and give its path with --dataset-path"
 
 
 def file(given: str, *, is_agreed: bool) -> Path:
-    """Return the dataset's file: the one given, else the cached one, else a download.
+    """Return the dataset's file: the one given; with none, the cached one; else, when the user agrees, another.
 
     Args:
         given: What `--dataset-path` says ("": nothing).
         is_agreed: Whether `--yes` was given: no question is asked then.
 
     Raises:
-        DatasetError: There is none, and it was not agreed to or could not be downloaded.
+        DatasetError: It is not there, and another was not agreed to, or could not be downloaded.
     """
-    if given and Path(given).expanduser().is_file():
+    if given and Path(given).expanduser().exists():
         return Path(given).expanduser()
     cached = folder() / URL.rpartition("/")[2]
+    is_cached = cached.is_file()
     why = f"--dataset-path {given} does not exist" if given else "no --dataset-path is given"
-    if cached.is_file():
+    what = f"use the ShareGPT file in the cache, {cached}" if is_cached else f"download ShareGPT (650 MB) to {cached}"
+    needs_no_word = is_cached and not given
+    if not (is_agreed or needs_no_word or _agrees(f"{why}: {what}? [y/N] ")):
+        raise DatasetError(f"{why}: give the path of a ShareGPT file, or --yes to {what}")
+    if is_cached:
         print(f"note: {why}: the ShareGPT file in the cache is used, {cached}.", file=sys.stderr)
-        return cached
-    if not is_agreed and not _agrees(f"{why}. Download ShareGPT (about 650 MB) to {cached}? [y/N] "):
-        raise DatasetError(f"{why}. Give the path of a ShareGPT file, or --yes to download one to {cached}")
-    download(URL, cached)
+    else:
+        download(URL, cached)
     return cached
 
 

@@ -300,7 +300,7 @@ def test_no_server_is_exit_code_3_and_no_row(
     said = capsys.readouterr()
     assert said.out == "", "no table of zeros"
     assert "sent nothing:" in said.err
-    assert "(--host and --port, or --base-url, set target.base_url)" in said.err
+    assert "correct --base-url" in said.err
 
 
 def _hurried(really: Any) -> Any:

@@ -246,9 +246,7 @@ def test_a_plan_names_every_wrong_value() -> None:
         pointing.planned(point)
     first, second = [line for line in str(refused.value).splitlines() if "not built" not in line]
     assert first.startswith("seed = -1:")
-    assert first.endswith("(--seed sets it)")
     assert second.startswith("cancel.rate = 2.0:")
-    assert second.endswith("(--cancel-rate sets it)")
 
 
 def test_a_plan_still_holds_the_rules_across_keys() -> None:

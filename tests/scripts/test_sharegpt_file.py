@@ -70,10 +70,13 @@ def test_agreed_it_is_downloaded_once_with_progress(
     assert "downloading ShareGPT: 0 of 0 MB, 100%" in capsys.readouterr().err
 
     monkeypatch.setattr(sharegpt_file, "URL", "http://127.0.0.1:9/data.json")
-    assert sharegpt_file.file("./missing.json", is_agreed=False) == cached
-    said = capsys.readouterr().err
-    assert "--dataset-path ./missing.json does not exist" in said
-    assert str(cached) in said
+    assert sharegpt_file.file("", is_agreed=False) == cached
+    assert str(cached) in capsys.readouterr().err
+
+    with pytest.raises(DatasetError, match=r"--dataset-path ./missing.json does not exist.*--yes to use"):
+        sharegpt_file.file("./missing.json", is_agreed=False)
+    assert sharegpt_file.file("./missing.json", is_agreed=True) == cached
+    assert "--dataset-path ./missing.json does not exist" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("path", "words"), [("/gone.json", "404"), ("/torn.json", "cannot be downloaded")])
@@ -110,7 +113,7 @@ except DatasetError as error: print("NOT", error)
 @pytest.mark.parametrize(("answer", "is_fetched"), [("y", True), ("YES", True), ("", False), ("n", False)])
 def test_on_a_terminal_it_asks(answer: str, is_fetched: bool, hub: str) -> None:
     child = pexpect.spawn(sys.executable, ["-c", ASK, f"{hub}/data.json"], env=dict(os.environ), encoding="utf-8")
-    child.expect(r"Download ShareGPT .* to .*\? \[y/N\] ", timeout=60)
+    child.expect(r"download ShareGPT .* to .*\? \[y/N\] ", timeout=60)
     child.sendline(answer)
     child.expect("HAVE" if is_fetched else "NOT", timeout=60)
     child.expect(pexpect.EOF, timeout=60)
