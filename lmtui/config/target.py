@@ -121,7 +121,13 @@ class ServerPart(Section):
         example="600",
     )
     idle_timeout_s: float = parameter(
-        120.0, "Idle timeout", "Longest silence between bytes", unit="s", minimum=0, above=True, kinds=SERVER
+        120.0,
+        "Idle timeout",
+        "Longest silence within an answer (SSE comments do not break it)",
+        unit="s",
+        minimum=0,
+        above=True,
+        kinds=SERVER,
     )
     connect_timeout_s: float = parameter(
         10.0, "Connect timeout", "Longest time to open a connection", unit="s", minimum=0, above=True, kinds=SERVER

@@ -65,8 +65,8 @@ class Client:
         Args:
             endpoint: The server.
             timeout_s: Longest time from sent to the end of a request; None: no limit.
-            idle_timeout_s: Longest silence between bytes.
-            connect_timeout_s: Longest time to open a connection, its TLS included.
+            idle_timeout_s: Longest silence; comments that only keep the connection alive do not break it.
+            connect_timeout_s: Longest time to open a connection, its TLS included; addresses have equal parts of it.
             tls: How the server's certificate is checked; needed where the endpoint is encrypted.
         """
         self.stats = WireStats()
@@ -193,7 +193,7 @@ class Client:
         start_ns = monotonic_ns()
         url = self._endpoint.base_url
         try:
-            sock, tls = await asyncio.wait_for(self._open_socket(), self._connect_timeout_s)
+            sock, tls = await self._open_socket()
         except (asyncio.TimeoutError, TimeoutError) as error:
             raise ConnectError(f"no connection to {url} within {self._connect_timeout_s:g} s") from error
         except ssl.SSLCertVerificationError as error:
@@ -209,49 +209,56 @@ class Client:
         )
 
     async def _open_socket(self) -> tuple[socket.socket, TlsLayer | None]:
-        """Return a connected socket, by the first address that answers, and its TLS once the handshake is over."""
-        failure: OSError | None = None
-        for address in list(self._addresses):
-            family, where = address
-            sock = socket.socket(family, socket.SOCK_STREAM)
+        """Return a connected socket, by the first address that answers, and its TLS once the handshake is over.
+
+        Each address has an equal part of the time that is left, so that one that swallows packets (IPv6 without a route
+        is common) leaves time for the others.
+        """
+        failure: Exception = OSError(f"{self._endpoint.host} has no address")
+        give_up_at = self._loop.time() + self._connect_timeout_s
+        for tried, address in enumerate(list(self._addresses)):
+            part_s = (give_up_at - self._loop.time()) / (len(self._addresses) - tried)
             try:
-                sock.setblocking(False)
-                if family != socket.AF_UNIX:
-                    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                    with contextlib.suppress(OSError):
-                        sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-                await self._loop.sock_connect(sock, where)
-            except OSError as error:
-                sock.close()
+                sock = socket.socket(address[0], socket.SOCK_STREAM)
+            except OSError as error:  # the system has no IPv6, or no file is left
                 failure = error
                 continue
-            except BaseException:
+            try:
+                tls = await asyncio.wait_for(self._establish(sock, address), part_s)
+            except BaseException as error:
                 sock.close()
-                raise
+                if isinstance(error, ssl.SSLError) or not isinstance(error, (OSError, asyncio.TimeoutError)):
+                    raise
+                failure = error
+                continue
             if address != self._addresses[0]:
                 self._addresses.remove(address)
                 self._addresses.insert(0, address)
-            return sock, await self._handshake(sock)
-        raise failure or OSError(f"{self._endpoint.host} has no address")
+            return sock, tls
+        raise failure
 
-    async def _handshake(self, sock: socket.socket) -> TlsLayer | None:
+    async def _establish(self, sock: socket.socket, address: _Address) -> TlsLayer | None:
+        """Connect a socket, and return its TLS once the handshake is over."""
+        family, where = address
+        sock.setblocking(False)
+        if family != socket.AF_UNIX:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with contextlib.suppress(OSError):
+                sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        await self._loop.sock_connect(sock, where)
         if not self._endpoint.is_tls or self._tls is None:
             return None
-        try:
-            layer = TlsLayer(self._tls, self._endpoint.host)
-            received = b""
-            while True:
-                is_over = layer.handshake(received)
-                if outgoing := layer.outgoing():
-                    await self._loop.sock_sendall(sock, outgoing)
-                if is_over:
-                    return layer
-                received = await self._loop.sock_recv(sock, READ_BYTES)
-                if not received:
-                    raise ConnectionResetError(0, "the server closed the connection during the TLS handshake")
-        except BaseException:
-            sock.close()
-            raise
+        layer = TlsLayer(self._tls, self._endpoint.host)
+        received = b""
+        while True:
+            is_over = layer.handshake(received)
+            if outgoing := layer.outgoing():
+                await self._loop.sock_sendall(sock, outgoing)
+            if is_over:
+                return layer
+            received = await self._loop.sock_recv(sock, READ_BYTES)
+            if not received:
+                raise ConnectionResetError(0, "the server closed the connection during the TLS handshake")
 
     def _watch(self, connection: Connection) -> None:
         """Count a connection among those whose time limits are looked at."""

@@ -42,10 +42,12 @@ class Connection:
         "_lag",
         "_last_at_ns",
         "_last_read_ns",
+        "_last_said_ns",
         "_loop",
         "_on_free",
         "_recvmsg",
         "_reply",
+        "_said",
         "_sent_ns",
         "_sock",
         "_stats",
@@ -82,7 +84,8 @@ class Connection:
         self._unsent = memoryview(b"")
         self._body_end_timer: asyncio.TimerHandle | None = None
         self._was_kept = False
-        self._sent_ns = self._last_at_ns = self._last_read_ns = 0
+        self._sent_ns = self._last_at_ns = self._last_read_ns = self._last_said_ns = 0
+        self._said = 0
         loop.add_reader(sock.fileno(), self._readable)
 
     def start(self, ask: Ask, sink: Sink, was_kept: bool) -> asyncio.Future[Exchange | None]:
@@ -102,7 +105,8 @@ class Connection:
         self._was_kept = was_kept
         sink.on_cut = self._cut
         data = ask.payload if self._tls is None else self._tls.encrypt(ask.payload)
-        self._sent_ns = self._last_at_ns = self._last_read_ns = sent_ns = monotonic_ns()
+        self._said = 0
+        self._sent_ns = self._last_at_ns = self._last_read_ns = self._last_said_ns = sent_ns = monotonic_ns()
         try:
             taken = self._sock.send(data)
         except BlockingIOError:
@@ -120,10 +124,13 @@ class Connection:
         exchange = self._exchange
         if exchange is None or exchange.ending is not None:
             return
+        if exchange.said != self._said:
+            self._said, self._last_said_ns = exchange.said, self._last_read_ns
         if self._timeout_ns is not None and now_ns - self._sent_ns >= self._timeout_ns:
             exchange.expire(f"not finished within target.timeout_s = {self._timeout_ns / 1e9:g}")
-        elif now_ns - self._last_read_ns >= self._idle_ns:
-            exchange.expire(f"no byte within target.idle_timeout_s = {self._idle_ns / 1e9:g}")
+        elif now_ns - self._last_said_ns >= self._idle_ns:
+            what = "nothing but comments" if self._last_read_ns > self._last_said_ns else "no byte"
+            exchange.expire(f"{what} within target.idle_timeout_s = {self._idle_ns / 1e9:g}")
         else:
             return
         self._settle(now_ns)
@@ -217,7 +224,7 @@ class Connection:
         except OSError:
             taken = len(self._unsent)
         self._unsent = self._unsent[taken:]
-        self._last_read_ns = monotonic_ns()
+        self._last_said_ns = monotonic_ns()
         if not self._unsent:
             self._loop.remove_writer(self._sock.fileno())
 

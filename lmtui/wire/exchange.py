@@ -155,6 +155,13 @@ class Exchange:
         if read_ns - at_ns > COALESCED_NS and (shared := self.answer.content_events - ticks) > 1:
             self._stats.coalesced += shared
 
+    @property
+    def said(self) -> int:
+        """What changes with all that comes but comments and blank lines, which only keep the connection alive."""
+        if self._has_head and self._ask.streams and not self._is_refused:
+            return -1 - self._splitter.said
+        return self.http.bytes_in
+
     def lost(self, detail: str) -> None:
         """Take the end of the connection."""
         if self.ending is None:
@@ -278,7 +285,7 @@ class Exchange:
             location=self.http.headers.get("location", ""),
             answer=self.answer,
             body=self._body,
-            is_blank=not self._splitter.saw_more if self._ask.streams else not self._body.strip(),
+            is_blank=not self._splitter.said if self._ask.streams else not self._body.strip(),
             saw_event=self._splitter.saw_field if self._ask.streams else bool(self._body.strip()),
             ended_inside=self._ended_inside,
         )

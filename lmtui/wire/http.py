@@ -25,14 +25,15 @@ class HttpResponse:
         status: Status of the final response; None until its head is complete (interim ones are skipped).
         headers: Its fields, names in lower case; trailers are added to them.
         is_whole: Whether the body has ended as its framing says it should.
+        bytes_in: Bytes that have come, framing and all.
     """
 
     __slots__ = (
-        "_bytes_in",
         "_interim",
         "_may_keep",
         "_more_came",
         "_parser",
+        "bytes_in",
         "headers",
         "is_whole",
         "on_body",
@@ -47,7 +48,7 @@ class HttpResponse:
         self._interim = False
         self._may_keep = False
         self._more_came = False
-        self._bytes_in = 0
+        self.bytes_in = 0
         self._parser = httptools.HttpResponseParser(self)
         # What other clients forgive too: a lone LF for CRLF in the head, spaces after a chunk's size.
         self._parser.set_dangerous_leniencies(lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True)
@@ -58,7 +59,7 @@ class HttpResponse:
         Raises:
             BrokenHttpError: They are not HTTP. After the body's end nothing is an error; the connection is then unfit.
         """
-        self._bytes_in += len(data)
+        self.bytes_in += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as error:
@@ -70,9 +71,9 @@ class HttpResponse:
             if not self.is_whole:
                 raise BrokenHttpError(f"broken HTTP: {error}") from error
         if self.status is None:
-            if self._bytes_in > MAX_HEAD_BYTES:
+            if self.bytes_in > MAX_HEAD_BYTES:
                 raise BrokenHttpError(f"broken HTTP: a head of more than {MAX_HEAD_BYTES} bytes")
-        elif self._bytes_in - MAX_HEAD_BYTES > 64 * body_bytes + MAX_FRAMING_BYTES and not self.is_whole:
+        elif self.bytes_in - MAX_HEAD_BYTES > 64 * body_bytes + MAX_FRAMING_BYTES and not self.is_whole:
             raise BrokenHttpError("broken HTTP: framing without end")
 
     def end_of_connection(self) -> bool:

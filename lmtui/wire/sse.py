@@ -24,7 +24,7 @@ class EventSplitter:
 
     Attributes:
         saw_field: Whether any field of the standard has come: the body is an event stream.
-        saw_more: Whether anything but comments and blank lines has come.
+        said: Grows with everything that comes but comments and blank lines; 0 as long as nothing else has.
     """
 
     __slots__ = (
@@ -35,13 +35,13 @@ class EventSplitter:
         "_data_bytes",
         "_line",
         "_line_bytes",
+        "said",
         "saw_field",
-        "saw_more",
     )
 
     def __init__(self) -> None:
         self.saw_field = False
-        self.saw_more = False
+        self.said = 0
         self._begun = False
         self._clean = True
         """No line and no event is open, so that the next bytes can take the short way."""
@@ -65,7 +65,8 @@ class EventSplitter:
             and b"\r" not in data
         ):
             # The common form, a third of the work: exactly one event of one line, in whole.
-            self._begun = self.saw_field = self.saw_more = True
+            self._begun = self.saw_field = True
+            self.said += 1
             return [data[6:-2]]
         return self._feed_lines(data)
 
@@ -102,6 +103,7 @@ class EventSplitter:
         if rest:
             self._line.append(rest)
             self._line_bytes += len(rest)
+            self.said += not self._line[0].startswith(b":")
             if self._line_bytes > MAX_EVENT_BYTES:
                 raise EventTooLargeError
         self._clean = not (self._line or self._data or self._after_cr)
@@ -122,7 +124,7 @@ class EventSplitter:
             name, _, value = line.partition(b":")
             if not name:
                 continue  # A comment.
-            self.saw_more = True
+            self.said += 1
             if name not in FIELDS:
                 continue
             self.saw_field = True

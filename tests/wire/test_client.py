@@ -7,8 +7,8 @@ import contextlib
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,16 @@ async def opened(base_url: str, **limits: Any) -> AsyncIterator[tuple[Client, En
         yield client, endpoint
     finally:
         await client.close()
+
+
+def has_ipv6() -> bool:
+    """Whether this machine has the address ::1."""
+    try:
+        with socket.socket(socket.AF_INET6) as sock:
+            sock.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
 
 
 async def until(condition: Any) -> None:
@@ -213,15 +223,21 @@ async def test_a_cut_before_it_was_sent_is_dropped() -> None:
     assert record.sent_ns == []
 
 
+@contextmanager
+def deaf_port() -> Iterator[int]:
+    """Give the port of a listener that takes no connection: those that try wait without an answer."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener, contextlib.ExitStack() as filling:
+        port = listener.getsockname()[1]
+        for _ in range(4):
+            sock = filling.enter_context(socket.socket())
+            sock.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                sock.connect(("127.0.0.1", port))
+        yield port
+
+
 async def test_a_cut_while_connecting() -> None:
-    listener = socket.create_server(("127.0.0.1", 0), backlog=0)
-    port = listener.getsockname()[1]
-    filling = [socket.socket() for _ in range(4)]
-    for sock in filling:
-        sock.setblocking(False)
-        with contextlib.suppress(BlockingIOError):
-            sock.connect(("127.0.0.1", port))
-    try:
+    with deaf_port() as port:
         async with opened(f"http://127.0.0.1:{port}") as (client, endpoint):
             record = Record()
             running = asyncio.create_task(perform(client, ask(endpoint), record))
@@ -231,11 +247,29 @@ async def test_a_cut_while_connecting() -> None:
             assert record.outcome is Outcome.DROPPED
         async with opened(f"http://127.0.0.1:{port}", connect_timeout_s=0.1) as (client, endpoint):
             failed = await perform(client, ask(endpoint))
-    finally:
-        for sock in [listener, *filling]:
-            sock.close()
     assert failed.outcome is Outcome.CONNECT_ERROR
     assert "within 0.1 s" in failed.told["error"]
+
+
+async def test_an_address_that_does_not_answer_leaves_time_for_the_next_which_is_the_first_from_then_on() -> None:
+    with deaf_port() as deaf, raw_server(always(answer())) as server:
+        async with opened(server.base_url, connect_timeout_s=0.6) as (client, endpoint):
+            (good,) = client._addresses
+            no_family: Any = 255
+            client._addresses = [(socket.AF_INET, ("127.0.0.1", deaf)), (no_family, "nowhere"), good]
+            record = await perform(client, ask(endpoint))
+            assert client._addresses[0] == good
+            await client.prepare(2)
+    assert record.outcome is Outcome.OK
+
+
+async def test_addresses_that_do_not_answer_share_the_time_to_connect() -> None:
+    with deaf_port() as deaf:
+        async with opened(f"http://127.0.0.1:{deaf}", connect_timeout_s=0.2) as (client, endpoint):
+            client._addresses *= 2
+            record = await perform(client, ask(endpoint))
+    assert record.outcome is Outcome.CONNECT_ERROR
+    assert "within 0.2 s" in record.told["error"]
 
 
 async def test_no_connection_is_an_outcome_of_the_request() -> None:
@@ -250,23 +284,34 @@ async def test_no_connection_is_an_outcome_of_the_request() -> None:
             await client.prepare(2)
 
 
-async def test_silence_ends_at_the_idle_limit_and_a_busy_stream_at_the_total_one() -> None:
+@pytest.mark.parametrize(
+    ("drip", "limits", "words"),
+    [
+        (b"", {"idle_timeout_s": 0.2}, "no byte within target.idle_timeout_s = 0.2"),
+        (b": still here\n\n", {"idle_timeout_s": 0.2}, "nothing but comments within target.idle_timeout_s = 0.2"),
+        (b": ", {"idle_timeout_s": 0.2}, "nothing but comments within target.idle_timeout_s = 0.2"),
+        (token(), {"idle_timeout_s": 5, "timeout_s": 0.2}, "not finished within target.timeout_s = 0.2"),
+        (token(), {"idle_timeout_s": 0.2, "timeout_s": 0.6}, "not finished within target.timeout_s = 0.6"),
+        (b"event: ping\n\n", {"idle_timeout_s": 0.2, "timeout_s": 0.6}, "not finished within target.timeout_s = 0.6"),
+        (b"x", {"idle_timeout_s": 0.2, "timeout_s": 0.6}, "not finished within target.timeout_s = 0.6"),
+    ],
+)
+async def test_a_stream_that_says_nothing_is_idle_and_one_that_says_no_end_has_its_time(
+    drip: bytes, limits: dict[str, float], words: str
+) -> None:
     def serve(connection: socket.socket, number: int, server: RawServer) -> None:
         read_request(connection)
         connection.sendall(HEAD + chunk(token()))
-        while number == 1:
-            connection.sendall(chunk(b": busy\n\n"))
+        while drip:
+            connection.sendall(chunk(drip))
             time.sleep(0.01)
         server.wait_until_left(connection)
 
     with raw_server(serve) as server:
-        async with opened(server.base_url, idle_timeout_s=0.2, timeout_s=0.6) as (client, endpoint):
-            idle = await perform(client, ask(endpoint))
-            busy = await perform(client, ask(endpoint))
-    assert idle.outcome is busy.outcome is Outcome.TIMEOUT
-    assert "idle_timeout_s" in idle.told["error"]
-    assert "timeout_s = 0.6" in busy.told["error"]
-    assert idle.told["output_tokens"] == 1
+        async with opened(server.base_url, **limits) as (client, endpoint):
+            record = await perform(client, ask(endpoint))
+    assert (record.outcome, record.told["error"]) == (Outcome.TIMEOUT, words)
+    assert record.ticks
 
 
 async def test_unix_sockets_have_user_space_stamps(tmp_path: Path) -> None:
@@ -278,13 +323,11 @@ async def test_unix_sockets_have_user_space_stamps(tmp_path: Path) -> None:
     assert b"host: localhost\r\n" in server.requests[0]
 
 
+@pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6 loopback address")
 async def test_ipv6() -> None:
-    try:
-        with raw_server(always(answer()), family=socket.AF_INET6) as server:
-            async with opened(server.base_url) as (client, endpoint):
-                record = await perform(client, ask(endpoint))
-    except OSError:
-        pytest.skip("this machine has no IPv6 loopback")
+    with raw_server(always(answer()), family=socket.AF_INET6) as server:
+        async with opened(server.base_url) as (client, endpoint):
+            record = await perform(client, ask(endpoint))
     assert record.outcome is Outcome.OK
     assert b"host: [::1]:" in server.requests[0]
 

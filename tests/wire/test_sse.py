@@ -68,20 +68,29 @@ def test_the_short_way_is_taken_only_between_events() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "field", "more"),
+    ("body", "field", "says"),
     [
         (b"", False, False),
         (b"\n\n: c\n\n", False, False),
+        (b": not finished", False, False),
         (b"<html>", False, True),
         (b"event: ping\n\n", True, True),
         (b"data: {}\n\n", True, True),
     ],
 )
-def test_what_kind_of_body_it_was(body: bytes, field: bool, more: bool) -> None:
+def test_what_kind_of_body_it_was(body: bytes, field: bool, says: bool) -> None:
     splitter = EventSplitter()
     splitter.feed(body)
     splitter.finish()
-    assert (splitter.saw_field, splitter.saw_more) == (field, more)
+    assert (splitter.saw_field, splitter.said > 0) == (field, says)
+
+
+def test_all_but_comments_and_blank_lines_says_something() -> None:
+    splitter = EventSplitter()
+    for read, says in ((b"data: {}\n\n", True), (b": c", False), (b"d\n\n", False), (b"da", True), (b"ta", True)):
+        before = splitter.said
+        splitter.feed(read)
+        assert (splitter.said > before) == says, read
 
 
 @pytest.mark.parametrize("endless", [b"data: xxxxxxxx\n", b"data\n", b"xxxxxxxx"])
