@@ -12,41 +12,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lmtui.metrics import script_columns
 from lmtui.metrics.lmdeploy_table import LmdeployFigures, figures
 from lmtui.metrics.requests import per_request
-from lmtui.metrics.restful_table import csv_line
 from lmtui.metrics.sessions import Outcome, Sessions
 
 NONE = "-"
 _LABEL, _CELL = 36, 14
-
-COLUMNS = (
-    "run",
-    "response_format",
-    "ignore_eos",
-    "backend",
-    "bs",
-    "num_prompts",
-    "dataset_name",
-    "elapsed",
-    "total_input",
-    "total_output",
-    "success",
-    "avg_output_len",
-    "median_output_len",
-    "output_throughput",
-    "input_throughput",
-    "rps",
-    "e2e_mean",
-    "e2e_p50",
-    "e2e_p99",
-    "tpot_mean",
-    "tpot_p99",
-    "ttft_mean",
-    "ttft_p99",
-    "itl_mean",
-    "itl_p99",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,26 +33,27 @@ class GuidedFigures:
     def values(self) -> dict[str, float | int | None]:
         """The script's name of each figure → its value, latencies in seconds; None: there is none."""
         profile, streams = self.profile, self.profile.stream_output
-        return {
-            "elapsed": profile.elapsed_s,
-            "total_input": profile.total_input,
-            "total_output": profile.total_output,
-            "success": profile.success,
-            "avg_output_len": self.mean_output_len,
-            "median_output_len": self.median_output_len,
-            "output_throughput": profile.output_throughput,
-            "input_throughput": profile.input_throughput,
-            "rps": profile.rps,
-            "e2e_mean": profile.e2e.mean,
-            "e2e_p50": profile.e2e.percentiles[0],
-            "e2e_p99": profile.e2e.percentiles[-1],
-            "tpot_mean": profile.tpot.mean,
-            "tpot_p99": profile.tpot.percentiles[-1],
-            "ttft_mean": profile.ttft.mean if streams else None,
-            "ttft_p99": profile.ttft.percentiles[-1] if streams else None,
-            "itl_mean": profile.itl.mean if streams else None,
-            "itl_p99": profile.itl.percentiles[-1] if streams else None,
-        }
+        values = (
+            profile.elapsed_s,
+            profile.total_input,
+            profile.total_output,
+            profile.success,
+            self.mean_output_len,
+            self.median_output_len,
+            profile.output_throughput,
+            profile.input_throughput,
+            profile.rps,
+            profile.e2e.mean,
+            profile.e2e.percentiles[0],
+            profile.e2e.percentiles[-1],
+            profile.tpot.mean,
+            profile.tpot.percentiles[-1],
+            profile.ttft.mean if streams else None,
+            profile.ttft.percentiles[-1] if streams else None,
+            profile.itl.mean if streams else None,
+            profile.itl.percentiles[-1] if streams else None,
+        )
+        return dict(zip(script_columns.GUIDED_FIGURES, values, strict=True))
 
 
 def guided_figures(sessions: Sessions, *, stream_output: bool) -> GuidedFigures:
@@ -187,4 +160,4 @@ def _difference(old: float | int | None, new: float | int | None) -> str:
 
 def csv_row(figures: GuidedFigures, hyperparams: Sequence[object]) -> bytes:
     """Return one run's row; `hyperparams`: the values of the columns up to `dataset_name`."""
-    return csv_line([*hyperparams, *(NONE if value is None else value for value in figures.values.values())])
+    return script_columns.line([*hyperparams, *(NONE if value is None else value for value in figures.values.values())])

@@ -8,14 +8,13 @@ sentence says why.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lmtui.metrics import script_columns
 from lmtui.metrics.flight import span
 from lmtui.metrics.requests import Requests, per_request
 from lmtui.metrics.sessions import UNKNOWN, Sessions
@@ -23,20 +22,6 @@ from lmtui.metrics.sessions import UNKNOWN, Sessions
 PERCENTAGES = (50, 75, 95, 99)
 NONE = "-"
 _LABEL, _DIGITS = 40, 10
-
-CSV_FIGURES = (
-    "completed",
-    "total_input_tokens",
-    "total_output_tokens",
-    "duration",
-    "request_throughput",
-    "input_throughput",
-    "output_throughput",
-    "mean_e2e_latency_ms",
-    "mean_ttft_ms",
-    "mean_tpot_ms",
-    "mean_itl_ms",
-)
 
 Hyperparams = Sequence[tuple[str, object]]
 
@@ -225,11 +210,11 @@ def _cell(value: object) -> str:
     return f"{value:>{_DIGITS}.3f}" if isinstance(value, float) else f"{value:>{_DIGITS}}"
 
 
-def csv_row(figures: LmdeployFigures, hyperparams: Hyperparams) -> bytes:
-    """Return the row that `Profiler.save_csv` appends: the hyperparams' values, then the figures; ends in CR LF."""
-    return _csv(
+def csv_row(figures: LmdeployFigures, hyperparams: Sequence[object]) -> bytes:
+    """Return the row that `Profiler.save_csv` appends; `hyperparams`: the values of the columns up to the figures."""
+    return script_columns.line(
         [
-            *(value for _, value in hyperparams),
+            *hyperparams,
             figures.success,
             figures.total_input,
             figures.total_output,
@@ -243,17 +228,6 @@ def csv_row(figures: LmdeployFigures, hyperparams: Hyperparams) -> bytes:
             _fixed_ms(figures.itl) if figures.stream_output else NONE,
         ]
     )
-
-
-def csv_header(hyperparams: Hyperparams) -> bytes:
-    """Return the header that the script writes when the file is new."""
-    return _csv([*(key for key, _ in hyperparams), *CSV_FIGURES])
-
-
-def _csv(cells: Sequence[object]) -> bytes:
-    text = io.StringIO(newline="")
-    csv.writer(text).writerow(cells)
-    return text.getvalue().encode()
 
 
 def _fixed(value: float | None) -> str:

@@ -10,41 +10,19 @@ says why.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lmtui.metrics import script_columns
 from lmtui.metrics.flight import ends, span
 from lmtui.metrics.requests import per_request
 from lmtui.metrics.sessions import UNKNOWN, Outcome, Sessions, TokenSource
 
 NONE = "-"
 WIDTH = 50
-
-COLUMNS = (
-    "backend",
-    "dataset_name",
-    "sharegpt_output_len",
-    "random_input_len",
-    "random_output_len",
-    "random_range_ratio",
-    "request_rate",
-    "completed",
-    "total_input_tokens",
-    "total_output_tokens",
-    "duration",
-    "request_throughput",
-    "input_throughput",
-    "output_throughput",
-    "mean_e2e_latency_ms",
-    "mean_ttft_ms",
-    "mean_tpot_ms",
-    "mean_itl_ms",
-)
 
 _ANSWERED = (Outcome.OK, Outcome.SHORT, Outcome.BAD_FINISH, Outcome.NO_TOKEN)
 """What the script takes for a success: it looks at the status and at what raises, not at how the answer ended."""
@@ -191,7 +169,7 @@ def table(figures: RestfulFigures, *, backend: str, rate: float | int) -> str:
 
 def csv_row(figures: RestfulFigures, hyperparams: Sequence[object]) -> bytes:
     """Return the row that the script appends; `hyperparams`: the values of the columns up to `request_rate`."""
-    return csv_line(
+    return script_columns.line(
         [
             *hyperparams,
             figures.completed,
@@ -204,13 +182,6 @@ def csv_row(figures: RestfulFigures, hyperparams: Sequence[object]) -> bytes:
             *(_or_none(spread.mean) for spread in (figures.e2e, figures.ttft, figures.tpot, figures.itl)),
         ]
     )
-
-
-def csv_line(cells: Sequence[object]) -> bytes:
-    """Return one line of CSV, ended by CR LF."""
-    text = io.StringIO(newline="")
-    csv.writer(text).writerow(cells)
-    return text.getvalue().encode()
 
 
 def _or_none(value: float | None) -> object:

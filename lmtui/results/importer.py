@@ -16,25 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lmtui.errors import LmtuiError
+from lmtui.metrics import script_columns
 from lmtui.results.csvtext import Record, scan
 
-_WORKLOAD = ("dataset_name", "sharegpt_output_len", "random_input_len", "random_output_len", "random_range_ratio")
-_FIGURES = (
-    "completed",
-    "total_input_tokens",
-    "total_output_tokens",
-    "duration",
-    "request_throughput",
-    "input_throughput",
-    "output_throughput",
-    "mean_e2e_latency_ms",
-    "mean_ttft_ms",
-    "mean_tpot_ms",
-    "mean_itl_ms",
-)
-ENGINE_COLUMNS = ("backend", "bs", *_WORKLOAD, "num_prompts", *_FIGURES)
-RESTFUL_COLUMNS = ("backend", *_WORKLOAD, "request_rate", *_FIGURES)
-GENERATIONS = (ENGINE_COLUMNS, RESTFUL_COLUMNS)
+GENERATIONS = (script_columns.ENGINE, script_columns.RESTFUL)
 """Columns, in order, of the scripts' files of today; they differ in number."""
 _HEADERS = ({"completed", "duration", "output_throughput"}, {"RPS", "throughput(out tok/s)"})
 """What a header of the scripts has, today and before their profiler."""
@@ -60,7 +45,7 @@ _NUMBERS = {
     "throughput(out tok/s)": "output_throughput",
 }
 _SECONDS = {"FTL(ave)(s)": "ttft_ms.mean", "FTL(min)(s)": "ttft_ms.min", "FTL(max)(s)": "ttft_ms.max"}
-_TAKEN = {*_NUMBERS, *_SECONDS, "backend", "request_rate", *_WORKLOAD}
+_TAKEN = {*_NUMBERS, *_SECONDS, "backend", "request_rate", *script_columns.WORKLOAD}
 _API = {"sglang": "sglang", "sglang-native": "sglang", "trt": "trt"}
 
 

@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     from lmtui.runner.spawn import Series
-    from lmtui.scripts.report import refuse_unwritable
+    from lmtui.scripts import row_file
 
     if notice := version_notice():
         _say(f"note: {notice}")
@@ -43,7 +43,7 @@ def _run(options: argparse.Namespace) -> int:
     points, notes = pointing.points(options, url)
     if options.dry_run:
         return _show_plans(options, points, notes)
-    refuse_unwritable(options)
+    row_file.refuse_unfit(options)
     ready = [(point, *pointing.checked(point)) for point in points]
     for _, config, _ in ready:
         refuse_missing(config)
@@ -158,7 +158,8 @@ def _conclude(
     """Print the table, append the row, and say on stderr what the script leaves out; return the exit code."""
     from lmtui.headless import report as lmtui_report
     from lmtui.runner.recorded import read
-    from lmtui.scripts.report import append, is_whole, report
+    from lmtui.scripts import row_file
+    from lmtui.scripts.report import is_whole, report
 
     if directory.result() is None:
         raise _nothing_sent(directory, status)
@@ -173,16 +174,16 @@ def _conclude(
         code = _summarise(directory, status)
     for message in made.messages:
         _say(f"note: {message}")
-    if made.file is not None:
+    if (file := row_file.named(options)) is not None:
         if is_whole(sessions):
             try:
-                append(made.file, made.header, made.row)
-                _say(f"row appended to {made.file}")
+                row_file.append(file, options, made.row, is_first=is_first)
+                _say(f"row appended to {file}")
             except LmtuiError as error:  # the other runs go on: their tables are worth as much
                 _say(f"lmtui: {error}")
                 code = code or error.exit_code
         else:
-            _say(f"no row appended to {made.file}: the run was cut short ({status.phase}); `lmtui show` has what came")
+            _say(f"no row appended to {file}: the run was cut short ({status.phase}); `lmtui show` has what came")
     return made, code
 
 

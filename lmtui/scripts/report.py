@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import os
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lmtui.config.script_flags import GUIDED, RESTFUL, THROUGHPUT
-from lmtui.errors import LmtuiError
-from lmtui.metrics import guided_table, lmdeploy_table, restful_table
+from lmtui.metrics import guided_table, lmdeploy_table, restful_table, script_columns
 from lmtui.metrics.sessions import UNKNOWN, Outcome, Sessions
 from lmtui.scripts.points import Point
 
@@ -30,17 +26,14 @@ class Report:
     Attributes:
         totals: The lines about the sample, which the script prints once, before its first table.
         text: The table, as the script prints it.
-        header, row: Lines of the script's file; the header is for a new file.
-        file: Where the row goes; None when the script writes none.
+        row: A line of the script's file.
         messages: What a cell cannot show, and why.
         guided: The figures that the guided script compares at the end; None for the others.
     """
 
     totals: str
     text: str
-    header: bytes
     row: bytes
-    file: Path | None
     messages: tuple[str, ...]
     guided: GuidedFigures | None = None
 
@@ -66,49 +59,29 @@ def report(options: argparse.Namespace, point: Point, config: Config, sessions: 
     else:
         title = "Profile Pipeline API"
         shown.append(("Stream output", str(stream).lower()))
-    columns = (
-        ("backend", options.backend),
-        ("bs", options.concurrency),
-        *_dataset_columns(options),
-        ("num_prompts", options.num_prompts),
-    )
+    values = [options.backend, options.concurrency, *_workload(options), options.num_prompts]
     return Report(
         totals=totals,
         text=lmdeploy_table.table(profile, title, shown),
-        header=lmdeploy_table.csv_header(columns),
-        row=lmdeploy_table.csv_row(profile, columns),
-        file=Path(options.csv) if options.csv else None,
+        row=lmdeploy_table.csv_row(profile, values),
         messages=profile.messages,
     )
 
 
-def _dataset_columns(options: argparse.Namespace) -> tuple[tuple[str, object], ...]:
-    names = ("dataset_name", "sharegpt_output_len", "random_input_len", "random_output_len", "random_range_ratio")
-    return tuple((name, getattr(options, name)) for name in names)
+def _workload(options: argparse.Namespace) -> list[object]:
+    return [getattr(options, name) for name in script_columns.WORKLOAD]
 
 
 def _restful(options: argparse.Namespace, point: Point, config: Config, sessions: Sessions, totals: str) -> Report:
     assert point.rate is not None
     found = restful_table.figures(sessions, api=config.target.api)
-    values = [options.backend, *(value for _, value in _dataset_columns(options)), point.rate]
+    values = [options.backend, *_workload(options), point.rate]
     return Report(
         totals=totals,
         text=restful_table.table(found, backend=options.backend, rate=point.rate),
-        header=restful_table.csv_line(restful_table.COLUMNS),
         row=restful_table.csv_row(found, values),
-        file=_restful_file(options),
         messages=found.messages,
     )
-
-
-def _restful_file(options: argparse.Namespace) -> Path:
-    """Return the script's file name; both of its endings hold CSV."""
-    if options.output_file:
-        return Path(options.output_file)
-    start = f"{options.backend}_{time.strftime('%m%d')}_{options.num_prompts}"
-    if options.dataset_name == "random":
-        return Path(f"{start}_{options.random_input_len}_{options.random_output_len}.jsonl")
-    return Path(f"{start}_sharegpt.csv")
 
 
 def _guided(options: argparse.Namespace, point: Point, sessions: Sessions, totals: str) -> Report:
@@ -126,9 +99,7 @@ def _guided(options: argparse.Namespace, point: Point, sessions: Sessions, total
     return Report(
         totals=totals,
         text=lmdeploy_table.table(found.profile, title, [("Concurrency", options.concurrency)]),
-        header=restful_table.csv_line(guided_table.COLUMNS),
         row=guided_table.csv_row(found, values),
-        file=Path(options.csv) if options.csv else None,
         messages=found.profile.messages,
         guided=found,
     )
@@ -181,41 +152,3 @@ def is_whole(sessions: Sessions) -> bool:
     """Tell whether every planned request was sent and came to an end of its own: only then a row compares."""
     cut = np.isin(sessions.outcome, (Outcome.ABORTED, Outcome.DROPPED))
     return len(sessions.index) >= sessions.planned and not bool(cut.any())
-
-
-def refuse_unwritable(options: argparse.Namespace) -> None:
-    """Refuse a file that cannot gain a row, before anything is sent; nothing is made.
-
-    Raises:
-        LmtuiError: Names the flag, the file and the reason.
-    """
-    is_restful = options.script == RESTFUL.command
-    flag = "--output-file" if is_restful else "--csv"
-    file = _restful_file(options) if is_restful else Path(options.csv) if options.csv else None
-    if file is None:
-        return
-    if file.is_dir():
-        why = "is a folder: give the name of a file"
-    elif file.exists():
-        why = "" if os.access(file, os.W_OK) else "cannot be written: give another file"
-    elif not file.parent.is_dir():
-        why = f"cannot be made, for there is no folder {file.parent}: make it, or give another file"
-    else:
-        is_open = os.access(file.parent, os.W_OK | os.X_OK)
-        why = "" if is_open else f"cannot be made in {file.parent}: give a file in a folder that can be written"
-    if why:
-        raise LmtuiError(f"{flag} {file} {why}")
-
-
-def append(file: Path, header: bytes, row: bytes) -> None:
-    """Append a row to the script's file, with the header when the file is new.
-
-    Raises:
-        LmtuiError: The file cannot be written; the text has the row.
-    """
-    try:
-        with file.open("ab") as target:
-            is_new = target.tell() == 0 and os.fstat(target.fileno()).st_size == 0
-            target.write(header + row if is_new else row)
-    except OSError as error:
-        raise LmtuiError(f"{file} cannot be written ({error.strerror}); the row is: {row.decode().strip()}") from error

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from lmtui.metrics import guided_table, lmdeploy_table
+from lmtui.metrics import guided_table, lmdeploy_table, script_columns
 from lmtui.metrics.guided_table import GuidedFigures
 from lmtui.metrics.sessions import Outcome, Sessions
 from tests.metrics.made_sessions import Made, made
@@ -84,7 +84,7 @@ def row(figures: GuidedFigures) -> dict[str, str]:
     hyperparams = ["guided", "json_object", False, "turbomind", 8, 2, "sharegpt"]
     written = guided_table.csv_row(figures, hyperparams)
     assert written.endswith(b"\r\n")
-    header = ",".join(guided_table.COLUMNS) + "\r\n"
+    header = ",".join(script_columns.GUIDED) + "\r\n"
     (values,) = csv.DictReader(io.StringIO(header + written.decode(), newline=""))
     assert None not in values
     return values
@@ -93,7 +93,7 @@ def row(figures: GuidedFigures) -> dict[str, str]:
 def test_the_row_has_every_column_in_seconds() -> None:
     ours = found(1)
     values = row(ours)
-    assert list(values) == list(guided_table.COLUMNS)
+    assert list(values) == list(script_columns.GUIDED)
     assert values["run"] == "guided"
     assert values["ignore_eos"] == "False"
     assert values["tpot_mean"] == repr(ours.profile.tpot.mean)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmtui.metrics import lmdeploy_table
+from lmtui.metrics import lmdeploy_table, script_columns
 from lmtui.metrics.sessions import Outcome, Sessions, TokenSource
 from tests.metrics.made_sessions import MS, Made, made
 
@@ -133,8 +133,9 @@ def test_figures_table_and_row_equal_lmdeploys(
     pairs = (("backend", "turbomind"), ("bs", 8), ("sharegpt_output_len", None))
     profiler.save_csv(str(file), pairs)
     profiler.save_csv(str(file), pairs)
-    row = lmdeploy_table.csv_row(ours, pairs)
-    assert file.read_bytes() == lmdeploy_table.csv_header(pairs) + row + row
+    row = lmdeploy_table.csv_row(ours, [value for _, value in pairs])
+    header = script_columns.line([*(name for name, _ in pairs), *script_columns.FIGURES])
+    assert file.read_bytes() == header + row + row
 
 
 @pytest.fixture
@@ -159,7 +160,7 @@ def test_without_a_success_cells_are_dashes_where_the_script_prints_inf_and_nan(
     del mine[tokens_row], dashed[tokens_row]
     assert mine == dashed
     assert ours.messages == ("no request reached the tokens that were asked for: the latencies have no data (-)",)
-    assert lmdeploy_table.csv_row(ours, (("bs", 8),)) == b"8,0,0,0,0.09,0.000,0.000,0.000,-,-,-,-\r\n"
+    assert lmdeploy_table.csv_row(ours, [8]) == b"8,0,0,0,0.09,0.000,0.000,0.000,-,-,-,-\r\n"
 
 
 def test_a_success_without_a_token_does_not_crash_the_report(profiler_module: Any) -> None:

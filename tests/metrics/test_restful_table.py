@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmtui.metrics import restful_table
+from lmtui.metrics import restful_table, script_columns
 from lmtui.metrics.sessions import Outcome, Sessions, TokenSource
 from tests.metrics.made_sessions import Made, made
 
@@ -158,7 +158,7 @@ def test_the_table_is_the_scripts_to_the_letter() -> None:
 def test_the_row_holds_numbers_as_python_prints_them() -> None:
     found = restful_table.figures(two_answers(), api="completions")
     row = restful_table.csv_row(found, ["lmdeploy", "sharegpt", None, None, None, 0.0, math.inf])
-    header = restful_table.csv_line(restful_table.COLUMNS)
+    header = script_columns.line(script_columns.RESTFUL)
     assert row.endswith(b"\r\n")
     assert header.endswith(b",mean_tpot_ms,mean_itl_ms\r\n")
     (values,) = csv.DictReader(io.StringIO((header + row).decode(), newline=""))

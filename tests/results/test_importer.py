@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmtui.errors import LmtuiError
-from lmtui.metrics import lmdeploy_table
+from lmtui.metrics import lmdeploy_table, script_columns
 from lmtui.results import history
-from lmtui.results.importer import ENGINE_COLUMNS, RESTFUL_COLUMNS, read_script_csv
+from lmtui.results.importer import read_script_csv
 from tests.metrics.made_sessions import Made, made
 from tests.results.made_results import result
 
-ENGINE = ",".join(ENGINE_COLUMNS)
-RESTFUL = ",".join(RESTFUL_COLUMNS)
+ENGINE = ",".join(script_columns.ENGINE)
+RESTFUL = ",".join(script_columns.RESTFUL)
 ENGINE_ROW = "turbomind,256,random,,512,128,0.5,5000,4990,2555,630,101.25,49.284,25.2,6.2,2000.123,50.1,10.25,9.75"
 RESTFUL_ROW = "vllm-chat,sharegpt,200,,,0.0,4.0,10,300,2000,3.5,2.857142857142857,85.7,571.4,1200.5,40.1,5.5,5.25"
 
@@ -57,9 +57,9 @@ def test_a_row_of_the_engine_scripts(tmp_path: Path, kept: Path) -> None:
 
 def test_a_row_that_our_own_drop_in_writes(tmp_path: Path, kept: Path) -> None:
     figures = lmdeploy_table.figures(made([Made(0, [(50, 1), (90, 4)])]), stream_output=True, closed_load=True)
-    pairs = tuple(zip(ENGINE_COLUMNS, ["pytorch", 8, "sharegpt", None, None, None, None, 10], strict=False))
+    written = lmdeploy_table.csv_row(figures, ["pytorch", 8, "sharegpt", None, None, None, None, 10])
     path = tmp_path / "x.csv"
-    path.write_bytes(lmdeploy_table.csv_header(pairs) + lmdeploy_table.csv_row(figures, pairs))
+    path.write_bytes(script_columns.line(script_columns.ENGINE) + written)
     assert history.import_csv(path, kept) == 1
     (row,) = history.read(kept)
     assert row.number("ttft_ms.mean") == 50
