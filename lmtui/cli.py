@@ -157,8 +157,9 @@ def _parser() -> argparse.ArgumentParser:
     stop.set_defaults(run=_stop)
 
     results = commands.add_parser("results", help="the history: one row per finished point")
-    results.add_argument("--csv", action="store_true", help="every column, as CSV")
+    results.add_argument("--csv", action="store_true", help="the file as it is: every column and row")
     results.add_argument("--json", action="store_true", help="every column, as one JSON array")
+    results.add_argument("--trash", action="store_true", help="with the rows that were moved to the trash")
     results.set_defaults(run=_results)
 
     show = commands.add_parser("show", help="all figures of one run")
@@ -296,7 +297,7 @@ def _stop(options: argparse.Namespace) -> int:
 def _results(options: argparse.Namespace) -> int:
     from lmtui.listings import results
 
-    return results(as_csv=options.csv, as_json=options.json)
+    return results(as_csv=options.csv, as_json=options.json, with_trash=options.trash)
 
 
 def _show(options: argparse.Namespace) -> int:

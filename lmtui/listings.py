@@ -80,13 +80,19 @@ def runs(*, as_json: bool) -> int:
     return _table(rows, ("run_id", "phase", "target", "done", "planned", "failed", "message"))
 
 
-def results(*, as_csv: bool, as_json: bool) -> int:
-    """Print the history: the main figures as a table, or every column as CSV or JSON."""
-    from lmtui.results import history
+def results(*, as_csv: bool, as_json: bool, with_trash: bool = False) -> int:
+    """Print the history: the main figures as a table, or every column as JSON; or the file itself, which is CSV.
+
+    Tags and notes that were added stand in for the row's own; rows in the trash are left out unless `with_trash`.
+    """
+    from lmtui.results import history, remarks
 
     path = paths.history()
     held = history.load(path)
-    rows = held.rows
+    rows = remarks.applied(held.rows, remarks.read(path), with_trash=with_trash)
+    if len(rows) < len(held.rows) and not as_csv:
+        left_out = len(held.rows) - len(rows)
+        print(f"{left_out} in the trash, left out; --trash lists {'it' if left_out == 1 else 'them'}", file=sys.stderr)
     for bad in held.bad:
         print(f"{path} line {bad.line} is no row; it stays in the file: {_plain(bad.text[:60])}", file=sys.stderr)
     if as_csv:

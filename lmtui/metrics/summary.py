@@ -136,6 +136,15 @@ def nested(flat: Mapping[str, object]) -> dict[str, Any]:
     return tree
 
 
+def flat(config: Mapping[str, Any]) -> dict[str, object]:
+    """Return what `nested` was made from."""
+    return {
+        f"{name}.{key}" if isinstance(part, Mapping) else name: value
+        for name, part in config.items()
+        for key, value in (part.items() if isinstance(part, Mapping) else ((name, part),))
+    }
+
+
 def _outcomes(sessions: Sessions) -> dict[str, int]:
     """Return how many requests ended in each way; planned requests that the log does not know were dropped."""
     counts = np.bincount(sessions.outcome, minlength=len(Outcome))

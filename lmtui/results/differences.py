@@ -12,7 +12,7 @@ from lmtui.results.rows import Row
 CONFIG, TARGET, VERSIONS, MACHINE = "config", "target", "versions", "machine"
 GROUPS = (CONFIG, TARGET, VERSIONS, MACHINE)
 
-_SAYS_NOTHING = {"schema", "name", "notes", "tags"}
+SAYS_NOTHING = {"schema", "name", "notes", "tags"}
 """Keys that change nothing about a run."""
 _VERSIONS = (
     "target.versions.",
@@ -57,7 +57,7 @@ def _group(column: str, kinds: set[str]) -> str | None:
     declared = by_key(column)
     if declared is not None:
         heeded = any(applies(declared, kind) for kind in kinds)
-        is_silent = column in _SAYS_NOTHING or not heeded
+        is_silent = column in SAYS_NOTHING or not heeded
         return None if is_silent else TARGET if declared.section == "target" else CONFIG
     if column.startswith(_VERSIONS):
         return VERSIONS

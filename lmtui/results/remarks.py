@@ -89,8 +89,8 @@ def change(history: Path, changes: Mapping[str, Remark]) -> dict[str, Remark]:
     return runs
 
 
-def applied(rows: Sequence[Row], annotations: Mapping[str, Remark]) -> list[Row]:
-    """Return the rows that are not in the trash, with the tags and notes that were added."""
+def applied(rows: Sequence[Row], annotations: Mapping[str, Remark], *, with_trash: bool = False) -> list[Row]:
+    """Return the rows, without those in the trash unless `with_trash`, with the tags and notes that were added."""
     if not annotations:
         return list(rows)
     found = []
@@ -98,7 +98,7 @@ def applied(rows: Sequence[Row], annotations: Mapping[str, Remark]) -> list[Row]
         one = annotations.get(row.text("run_id"))
         if one is None:
             found.append(row)
-        elif one.trashed_at is None:
+        elif with_trash or one.trashed_at is None:
             found.append(_with(row, one))
     return found
 

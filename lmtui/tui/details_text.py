@@ -7,9 +7,11 @@ from typing import Any
 
 from lmtui.charts.ticks import MISSING, clock, milliseconds
 from lmtui.metrics.result import Distribution, Result
+from lmtui.results.baseline import latency
 from lmtui.results.rows import Row
 from lmtui.tui.plain import cell, line
 
+SURVIVORS = (("TTFT ms", "ttft_ms"), ("TPOT ms", "tpot_ms"), ("ITL ms", "itl_ms"), ("E2E ms", "e2e_ms"))
 LATENCIES = (
     ("TTFT ms", "ttft_ms"),
     ("TPOT ms", "tpot_ms"),
@@ -46,12 +48,12 @@ FIGURES = (
 )
 
 
-def result_text(result: Result) -> str:
-    """Return the text of a result."""
-    return "\n".join(_result_lines(result))
+def result_text(result: Result, at_rate_0: Row | None = None) -> str:
+    """Return the text of a result; `at_rate_0` is the row of the run without cancels that it stands beside."""
+    return "\n".join(_result_lines(result, at_rate_0))
 
 
-def _result_lines(result: Result) -> Iterator[str]:
+def _result_lines(result: Result, at_rate_0: Row | None) -> Iterator[str]:
     yield f"{line(result.name)}   {result.phase}   grade {result.client.grade}"
     if result.simulated:
         yield "  SIMULATED: no real engine or server gave these figures"
@@ -73,7 +75,8 @@ def _result_lines(result: Result) -> Iterator[str]:
     yield from (_fact(outcome, str(count)) for outcome, count in result.outcomes.items() if count or outcome == "ok")
     for group in result.errors:
         yield f"  {group.count} × {group.outcome}: {line(group.message)}"
-    yield from _cancel_and_steady(result)
+    yield from _cancel(result, at_rate_0)
+    yield from _steady(result)
     yield ""
     yield "Client"
     for name in ("send_lag_ms", "loop_lag_ms", "read_lag_ms"):
@@ -87,7 +90,7 @@ def _result_lines(result: Result) -> Iterator[str]:
         yield from ("", title, *(_fact(key, _value(value)) for key, value in _flat(tree)))
 
 
-def _cancel_and_steady(result: Result) -> Iterator[str]:
+def _cancel(result: Result, at_rate_0: Row | None) -> Iterator[str]:
     if (cancel := result.metrics.cancel) is not None:
         yield from ("", "Cancel")
         yield _fact("planned / done / missed", f"{cancel.planned} / {cancel.done} / {cancel.missed}")
@@ -95,6 +98,18 @@ def _cancel_and_steady(result: Result) -> Iterator[str]:
         yield _fact("wasted share", _value(cancel.wasted_share))
         yield _distribution("tokens at cut", cancel.tokens_at_cancel)
         yield _distribution("let go ms", cancel.let_go_ms)
+        yield "  survivors: ok requests that the plan did not pick"
+        for words, name in SURVIVORS:
+            yield _distribution(words, getattr(cancel.survivors, name))
+        if at_rate_0 is None:
+            yield "  no run of this config with cancel.rate = 0 to stand beside them"
+            return
+        yield f"  the same with cancel.rate = 0: {at_rate_0.text('run_id')}"
+        for words, name in SURVIVORS:
+            yield _distribution(words, latency(at_rate_0, name))
+
+
+def _steady(result: Result) -> Iterator[str]:
     if (steady := result.metrics.steady) is not None:
         yield from ("", f"Steady window {clock(steady.start_s)} to {clock(steady.end_s)}")
         yield _fact("output throughput", _value(steady.output_throughput), "tok/s")

@@ -133,7 +133,12 @@ def view_of(status: Status, of: Snapshot) -> LiveView:
         cancel=None
         if of.cancel is None
         else CancelView(
-            of.cancel.planned, of.cancel.done, of.cancel.missed, of.cancel.wasted_tokens, of.cancel.let_go_ms.p50
+            of.cancel.planned,
+            of.cancel.done,
+            of.cancel.missed,
+            of.cancel.wasted_tokens,
+            of.cancel.let_go_ms.p50,
+            {"ttft_ms": of.cancel.survivors_ttft_ms, "itl_ms": of.cancel.survivors_itl_ms},
         ),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from lmtui.charts.ticks import MISSING, clock, milliseconds, short
@@ -107,13 +107,29 @@ def counts(view: LiveView, width: int) -> str:
     return columns(pairs, width - 1)
 
 
-def cancel(view: LiveView, width: int) -> str:
-    """Return the cancel experiment's counts."""
+def cancel(view: LiveView, width: int, at_rate_0: Mapping[str, Distribution] | None = None) -> str:
+    """Return the cancel experiment's counts, and its survivors beside a run without cancels, where there is one."""
     if (of := view.cancel) is None:
         return ""
     wasted = MISSING if of.wasted_tokens is None else f"{of.wasted_tokens:,}"
     pairs = [("planned", str(of.planned)), ("done", str(of.done)), ("missed", str(of.missed))]
-    return columns([*pairs, ("let go ms", short(of.let_go_p50_ms)), ("wasted tokens", wasted)], width - 1)
+    pairs += [("let go ms", short(of.let_go_p50_ms)), ("wasted tokens", wasted)]
+    return "\n".join((columns(pairs, width - 1), *_survivors(of.survivors, at_rate_0)))
+
+
+def _survivors(of: Mapping[str, Distribution], at_rate_0: Mapping[str, Distribution] | None) -> Iterator[str]:
+    heading = "survivors"
+    for name in ("P50", "P99"):
+        heading += f"{name:>{_FIGURE - 1}}" + (f"{'rate 0':>{_FIGURE}}" if at_rate_0 else "")
+    yield heading
+    for words, key in METRICS:
+        if key not in of:
+            continue
+        text = cell(f"{words} ms", len("survivors"))
+        for name in ("p50", "p99"):
+            text += f"{_figure(of[key], name):>{_FIGURE - 1}}"
+            text += f"{_figure(at_rate_0.get(key, Distribution()), name):>{_FIGURE}}" if at_rate_0 else ""
+        yield text
 
 
 def columns(pairs: list[tuple[str, str]], width: int) -> str:

@@ -31,13 +31,14 @@ def _nothing() -> NDArray[np.float64]:
 
 @dataclass(frozen=True, slots=True)
 class CancelView:
-    """The cancel experiment so far."""
+    """The cancel experiment so far. `survivors`: latency → its figures of the requests that the plan did not pick."""
 
     planned: int
     done: int
     missed: int
     wasted_tokens: int | None
     let_go_p50_ms: float | None = None
+    survivors: Mapping[str, Distribution] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

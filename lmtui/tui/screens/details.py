@@ -65,7 +65,7 @@ class DetailsScreen(Screen[None]):
     async def _read(self) -> None:
         result = await asyncio.to_thread(self._result)
         if result is not None:
-            text = result_text(result)
+            text = result_text(result, await asyncio.to_thread(_at_rate_0, result))
         elif self._row is not None:
             text = row_text(self._row)
         else:
@@ -124,3 +124,12 @@ class DetailsScreen(Screen[None]):
     def action_back(self) -> None:
         """Go back."""
         self.dismiss()
+
+
+def _at_rate_0(result: Result) -> Row | None:
+    from lmtui.metrics.summary import flat
+    from lmtui.results import baseline
+
+    if result.metrics.cancel is None:
+        return None
+    return baseline.find(flat(result.config))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 from textual import on, work
@@ -18,7 +18,7 @@ from lmtui import paths
 from lmtui.charts.draw import Limit, Series
 from lmtui.config.model import Config
 from lmtui.errors import LmtuiError
-from lmtui.metrics.result import Result
+from lmtui.metrics.result import Distribution, Result
 from lmtui.tui import keys, live_text, messages
 from lmtui.tui.live_view import LiveView, RunFeed, bin_times_s
 from lmtui.tui.replay import Player, Recording, words
@@ -60,6 +60,7 @@ class LiveScreen(Screen[None]):
         self._recording: Recording | None = None
         self._player: Player | None = None
         self._is_looking = False
+        self._at_rate_0: Mapping[str, Distribution] | None = None
 
     def compose(self) -> ComposeResult:
         """Lay out the header, the panels and the keys."""
@@ -106,6 +107,8 @@ class LiveScreen(Screen[None]):
     @work(exclusive=True, group="follow")
     async def _follow(self) -> None:
         self._config = await asyncio.to_thread(self._feed.config)
+        if self._config is not None and self._config.cancel.rate > 0:
+            self._at_rate_0 = await asyncio.to_thread(_at_rate_0, self._config)
         await self._feed.follow()
         result = await asyncio.to_thread(self._feed.result)
         self._result = result
@@ -147,7 +150,7 @@ class LiveScreen(Screen[None]):
         figures = live_text.final_figures(result) if result else view.percentiles
         self._fill("percentiles", lambda width: live_text.percentiles(figures, width))
         self._fill("counts", lambda width: live_text.counts(view, width))
-        self._fill("cancel", lambda width: live_text.cancel(view, width))
+        self._fill("cancel", lambda width: live_text.cancel(view, width, self._at_rate_0))
         self._fill("errors", lambda width: live_text.errors(view, width))
         self.query_one("#cancel").set_class(view.cancel is not None, "-used")
 
@@ -377,3 +380,10 @@ class LiveScreen(Screen[None]):
 
     def _say(self, text: str) -> None:
         self.notify(text, markup=False, timeout=5)
+
+
+def _at_rate_0(config: Config) -> Mapping[str, Distribution] | None:
+    from lmtui.results import baseline
+
+    row = baseline.find(config.flat())
+    return None if row is None else {key: baseline.latency(row, key) for _, key in live_text.METRICS}
