@@ -123,14 +123,15 @@ class HttpResponse:
 class ContentDecoder:
     """Undoes a content coding piece by piece, whatever the server had been asked for."""
 
-    __slots__ = ("_inflate", "_name", "_raw_allowed")
+    __slots__ = ("_inflate", "_name", "_raw_allowed", "_wbits")
 
     def __init__(self, coding: str) -> None:
         """Raise BrokenHttpError for a coding that cannot be undone here."""
         self._name = coding
         if coding not in ("gzip", "x-gzip", "deflate"):
             raise BrokenHttpError(f"the body has content-encoding {coding!r}, which was not asked for and is not read")
-        self._inflate = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
+        self._wbits = zlib.MAX_WBITS | 32
+        self._inflate = zlib.decompressobj(wbits=self._wbits)
         self._raw_allowed = coding == "deflate"
 
     def decode(self, data: bytes, most: int) -> bytes:
@@ -139,16 +140,22 @@ class ContentDecoder:
         Raises:
             BrokenHttpError: It is not in this coding, or it decodes to more than `most` bytes.
         """
-        try:
-            decoded = self._inflate.decompress(data, most)
-        except zlib.error as error:
-            if not self._raw_allowed:
-                raise BrokenHttpError(f"the body is not in its content-encoding {self._name}: {error}") from error
-            # Some servers send deflate without the wrapper that the standard asks for.
+        parts = []
+        while data:
+            if self._inflate.eof:  # one gzip stream after another, as a server writes that compresses each event
+                self._inflate = zlib.decompressobj(wbits=self._wbits)
+            try:
+                parts.append(self._inflate.decompress(data, most))
+            except zlib.error as error:
+                if not self._raw_allowed:
+                    raise BrokenHttpError(f"the body is not in its content-encoding {self._name}: {error}") from error
+                # Some servers send deflate without the wrapper that the standard asks for.
+                self._wbits = -zlib.MAX_WBITS
+                self._inflate = zlib.decompressobj(wbits=self._wbits)
+                self._raw_allowed = False
+                continue
             self._raw_allowed = False
-            self._inflate = zlib.decompressobj(wbits=-zlib.MAX_WBITS)
-            return self.decode(data, most)
-        self._raw_allowed = False
-        if self._inflate.unconsumed_tail:
-            raise BrokenHttpError(f"the {self._name} body decodes to too many bytes")
-        return decoded
+            if self._inflate.unconsumed_tail:
+                raise BrokenHttpError(f"the {self._name} body decodes to too many bytes")
+            data = self._inflate.unused_data
+        return b"".join(parts)
