@@ -147,6 +147,15 @@ class Load(Section):
         "Shape of gamma arrivals: 1 is poisson, smaller is burstier, larger is more even",
         minimum=0.01,
     )
+    skip_arrivals: int = parameter(
+        0,
+        "Skip arrivals",
+        "Runs whose gaps are drawn and left out before this one's: the later rates of LMDeploy's script go on with the "
+        "generator",
+        unit="runs",
+        minimum=0,
+        maximum=1000,
+    )
     ramp_s: float = parameter(0.0, "Ramp", "Time in which an open load grows to its rate", unit="s", minimum=0)
     max_in_flight: int | None = parameter(
         None,

@@ -64,11 +64,17 @@ class RestfulFigures:
     messages: tuple[str, ...]
 
 
-def figures(sessions: Sessions, *, api: str) -> RestfulFigures:
-    """Return the script's figures of a run over `target.api = api`."""
+def figures(sessions: Sessions, *, api: str, sending_s: float = 0.0) -> RestfulFigures:
+    """Return the script's figures of a run over `target.api = api`.
+
+    Args:
+        sessions: The run.
+        api: Its `target.api`.
+        sending_s: The least that the duration is, in seconds: the script also waits a gap after the last request.
+    """
     requests = per_request(sessions)
     run = span(sessions, requests, closed_load=False)
-    duration = 0.0 if run is None else run.end_ns / 1e9 - run.start_ns / 1e9
+    duration = 0.0 if run is None else max(run.end_ns / 1e9 - run.start_ns / 1e9, sending_s)
     success = requests.sent & np.isin(sessions.outcome, _ANSWERED)
     rows = np.flatnonzero(success)
     tick_s, sent_s = sessions.tick_ns / 1e9, sessions.sent_ns / 1e9

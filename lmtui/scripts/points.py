@@ -150,8 +150,9 @@ def _restful(options: argparse.Namespace, base_url: str | None, document: Docume
     if not options.multi:
         return [Point(RESTFUL.command, document, rate=options.request_rate)]
     made = []
-    for rate in rates(options.request_rate_range):
+    for place, rate in enumerate(rates(options.request_rate_range)):
         one = _copy(document)
+        one.set("load.skip_arrivals", place)
         one.set("load.rate", float(rate))
         one.set("name", f"{RESTFUL.command}-{rate}")
         made.append(Point(RESTFUL.command, one, f"{rate} req/s", rate))

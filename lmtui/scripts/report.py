@@ -13,6 +13,8 @@ from lmtui.config.script_flags import GUIDED, RESTFUL, THROUGHPUT
 from lmtui.metrics import guided_table, lmdeploy_table, restful_table, script_columns
 from lmtui.metrics.sessions import UNKNOWN, Outcome, Sessions
 from lmtui.scripts.points import Point
+from lmtui.workload import arrivals, random_lengths
+from lmtui.workload.sample import Generators
 
 if TYPE_CHECKING:
     from lmtui.config.model import Config
@@ -74,7 +76,7 @@ def _workload(options: argparse.Namespace) -> list[object]:
 
 def _restful(options: argparse.Namespace, point: Point, config: Config, sessions: Sessions, totals: str) -> Report:
     assert point.rate is not None
-    found = restful_table.figures(sessions, api=config.target.api)
+    found = restful_table.figures(sessions, api=config.target.api, sending_s=_sending_s(config, sessions))
     values = [options.backend, *_workload(options), point.rate]
     return Report(
         totals=totals,
@@ -115,6 +117,17 @@ def comparison(options: argparse.Namespace, runs: Sequence[tuple[Point, Report]]
     return guided_table.comparison(found.get("baseline"), guided, label=label, ignores_eos=options.ignore_eos)
 
 
+def _sending_s(config: Config, sessions: Sessions) -> float:
+    """Return how long the script would have sent: all gaps, that after the last request too; 0 for a run cut short."""
+    load, planned = config.load, sessions.planned
+    if len(sessions.index) < planned:
+        return 0.0
+    generators, _ = _drawn(config)
+    shape = (load.rate, load.arrival, load.burstiness, load.ramp_s, generators.numpy)
+    arrivals.skip(load.skip_arrivals, planned, *shape)
+    return float(arrivals.schedule(planned + 1, *shape)[-1])
+
+
 def _totals(options: argparse.Namespace, config: Config, sessions: Sessions) -> str:
     """Return the lines that the script prints once it has sampled; lengths as drawn, before zeros are raised."""
     inputs, outputs = _lengths(config, sessions)
@@ -128,24 +141,23 @@ def _or_dash(value: int | None) -> str:
 
 def _lengths(config: Config, sessions: Sessions) -> tuple[int | None, int | None]:
     """Return all prompt and output tokens of the sample; None when they are not known."""
-    dataset, load = config.dataset, config.load
-    if dataset.kind == "random":
-        from lmtui.workload.random_lengths import lengths
-        from lmtui.workload.sample import Generators
-
-        drawn = lengths(
-            load.num_prompts,
-            dataset.input_len,
-            dataset.output_len,
-            dataset.range_ratio,
-            config.target.kind == "server",
-            Generators(config.seed),
-        )
+    _, drawn = _drawn(config)
+    if drawn is not None:
         return sum(drawn[0]), sum(drawn[1])
     if len(sessions.index) < sessions.planned:
         return None, None
     are_known = bool((sessions.input_len != UNKNOWN).all())
     return int(sessions.input_len.sum()) if are_known else None, int(sessions.asked_len.sum())
+
+
+def _drawn(config: Config) -> tuple[Generators, tuple[list[int], list[int]] | None]:
+    """Return the generators as the dataset leaves `numpy`'s, and the random lengths; None with other datasets."""
+    dataset, generators = config.dataset, Generators(config.seed)
+    if dataset.kind != "random":
+        return generators, None
+    is_server = config.target.kind == "server"
+    shape = (dataset.input_len, dataset.output_len, dataset.range_ratio, is_server, generators)
+    return generators, random_lengths.lengths(config.load.num_prompts, *shape)
 
 
 def is_whole(sessions: Sessions) -> bool:

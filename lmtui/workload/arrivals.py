@@ -60,6 +60,17 @@ def schedule(
     return ramped(np.concatenate(([0.0], np.cumsum(between))), ramp_s)
 
 
+def skip(
+    runs: int, count: int, rate: float, arrival: str, burstiness: float, ramp_s: float, generator: np.random.RandomState
+) -> None:
+    """Draw the gaps of earlier runs of `count` requests. LMDeploy's script waits after the last request too: `count`.
+
+    The other arguments are those of `schedule`; at an infinite rate nothing is drawn.
+    """
+    if math.isfinite(rate):
+        gaps(runs * count, rate, arrival, burstiness, generator)
+
+
 def schedule_until(
     end_s: float, rate: float, arrival: str, burstiness: float, ramp_s: float, generator: np.random.RandomState
 ) -> NDArray[np.float64]:

@@ -183,6 +183,7 @@ def _scheduled(
             notes.append("load.ramp_s has no effect: at the rate inf all requests are due at once")
         if load.duration_s is not None:
             notes.append("at the rate inf each request is sent once; the duration only ends the run")
+    arrivals.skip(load.skip_arrivals, len(requests), *shape)
     if load.duration_s is None or math.isinf(load.rate):
         due = arrivals.schedule(len(requests), *shape)
     else:

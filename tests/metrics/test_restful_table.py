@@ -207,3 +207,10 @@ def test_an_unknown_prompt_length_is_a_dash() -> None:
     found = restful_table.figures(made([Made(0, [(5, 4)], input_len=None)]), api="chat")
     assert found.total_input is None
     assert found.input_throughput is None
+
+
+def test_the_wait_after_the_last_request_counts_where_it_outlasts_the_answers() -> None:
+    answers = two_answers()
+    assert restful_table.figures(answers, api="completions", sending_s=0.2).duration_s == pytest.approx(0.31)
+    found = restful_table.figures(answers, api="completions", sending_s=0.5)
+    assert (found.duration_s, found.request_throughput) == (0.5, 4.0)

@@ -17,6 +17,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pexpect
 import pytest
 
@@ -235,6 +236,19 @@ def test_multi_runs_each_rate_with_the_same_prompts(
     file = Path(f"lmdeploy_{time.strftime('%m%d')}_6_9_3.jsonl")
     assert [(row["request_rate"], row["completed"]) for row in rows(file)] == [("200", "6"), ("300", "6")]
     assert len(set(prompts) - {"", "Hi"}) <= 8, "six prompts, and what a preflight asks"
+
+
+def test_the_duration_of_a_rate_has_the_wait_after_the_last_request(sharegpt_file: Path, tiny_folder: str) -> None:
+    with fake_server() as (_, url):
+        code = restful(
+            url, sharegpt_file, tiny_folder, "--multi", "--request-rate-range=10,12", "--sharegpt-output-len=4",
+            "--disable-warmup", "--disable-tqdm", "--output-file=mine.csv",
+        )  # fmt: skip
+    assert code == 0
+    generator = np.random.RandomState(1)
+    for row in rows(Path("mine.csv")):
+        waits = generator.exponential(1 / float(row["request_rate"]), size=6)
+        assert float(row["duration"]) >= waits.sum()
 
 
 def failing_after(count: int) -> Iterator[Reply]:

@@ -133,20 +133,30 @@ def test_restful_with_a_rate(
     assert due == pytest.approx([sum(waits[:index]) for index in range(COUNT)], rel=1e-12)
 
 
-def test_every_rate_of_multi_has_the_same_prompts(
-    sharegpt_file: Path, tiny_folder: str, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("kind", ["sharegpt", "random"])
+def test_every_rate_of_multi_has_the_same_prompts_and_waits_on_as_the_generator_goes(
+    kind: str, sharegpt_file: Path, tiny_folder: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    seeded(1)
+    tokenizer, random_flags = tokenizers.load(tiny_folder), list[str]()
+    if kind == "random":
+        told = told_random(sharegpt_file, 9, tokenizer, (90, 6), 0.0, True)
+        random_flags = ["--dataset-name=random", "--random-input-len=90", "--random-output-len=6"]
+    else:
+        told = told_sharegpt(sharegpt_file, 9, tokenizer, None)
+    waits = {rate: [np.random.exponential(1.0 / rate) for _ in range(9)] for rate in (2, 4, 6)}
     capsys.readouterr()
     code = main(
         ["profile-restful-api", f"--dataset-path={sharegpt_file}", f"--tokenizer={tiny_folder}", "--num-prompts=9",
-         "--multi", "--request-rate-range=2,8,2", "--dry-run", "--json"]
+         "--multi", "--request-rate-range=2,8,2", "--dry-run", "--json", *random_flags]
     )  # fmt: skip
     plans = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert code == 0
     assert len(plans) == 3
-    assert sampled(plans[0]) == sampled(plans[1]) == sampled(plans[2])
-    durations = [plan["totals"]["duration_s"] for plan in plans]
-    assert durations == pytest.approx([durations[0], durations[0] / 2, durations[0] / 3])
+    for plan, waited in zip(plans, waits.values(), strict=True):
+        assert sampled(plan) == [(prompt, asks, gets, None) for prompt, asks, gets in told]
+        due = [one["due_s"] for one in plan["requests"]]
+        assert due == pytest.approx([sum(waited[:index]) for index in range(9)], rel=1e-12)
 
 
 def test_the_plan_is_shown_as_text_without_json(
