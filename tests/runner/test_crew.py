@@ -18,6 +18,7 @@ from lmtui.errors import INTERRUPTED, NO_RESULT, TARGET
 from lmtui.runner import machine, recorded, runs, spawn
 from lmtui.runner.crew import STREAMS_EACH, worker_count
 from lmtui.runner.rundir import RunDirectory
+from lmtui.workload import tiny_tokenizer
 from tests.runner.harness import config
 from tests.runner.test_process import is_under_way, planned_is_the_sum, rows, wait, wait_end
 
@@ -109,6 +110,26 @@ def test_a_closed_load(url: str, workers: int) -> None:
     planned_is_the_sum(run)
     assert rows(run) == ["done"]
     assert run.log_tail() == ""
+
+
+@pytest.mark.slow
+def test_a_server_run_and_its_workers_import_no_engine(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoys, imported = tmp_path / "decoys", tmp_path / "imported"
+    for name in ("torch", "transformers", "lmdeploy", "textual"):
+        (decoys / name).mkdir(parents=True)
+        lines = ("import traceback", f"traceback.print_stack(file=open({str(imported)!r}, 'a'))", "raise ImportError")
+        (decoys / name / "__init__.py").write_text("\n".join(lines))
+    monkeypatch.setenv("PYTHONPATH", str(decoys))
+    told = subprocess.run([sys.executable, "-c", "import torch"], capture_output=True, check=False)
+    assert told.returncode != 0
+    assert imported.exists()
+    imported.unlink()
+    load = {"concurrency": 4, "num_prompts": 8, "workers": 2}
+    run = spawn.start(server_config(url, load, target={"tokenizer": str(tiny_tokenizer.path())}))
+    assert wait_end(run).phase == "done", run.log_tail()
+    assert not imported.exists(), imported.read_text()
 
 
 @pytest.mark.slow
