@@ -111,10 +111,9 @@ def cancel(view: LiveView, width: int, at_rate_0: Mapping[str, Distribution] | N
     """Return the cancel experiment's counts, and its survivors beside a run without cancels, where there is one."""
     if (of := view.cancel) is None:
         return ""
-    wasted = MISSING if of.wasted_tokens is None else f"{of.wasted_tokens:,}"
     pairs = [("planned", str(of.planned)), ("done", str(of.done)), ("missed", str(of.missed))]
-    pairs += [("let go ms", short(of.let_go_p50_ms)), ("wasted tokens", wasted)]
-    return "\n".join((columns(pairs, width - 1), *_survivors(of.survivors, at_rate_0)))
+    costs = f"let go {milliseconds(of.let_go_p50_ms)} ms  wasted {short(of.wasted_tokens)} tokens"
+    return "\n".join((columns(pairs, width - 1), costs, *_survivors(of.survivors, at_rate_0)))
 
 
 def _survivors(of: Mapping[str, Distribution], at_rate_0: Mapping[str, Distribution] | None) -> Iterator[str]:

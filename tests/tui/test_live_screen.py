@@ -54,7 +54,7 @@ async def test_every_figure_is_on_the_screen(tmp_path: Path, size: tuple[int, in
             assert words in text
         for words in ("TTFT", "TPOT", "ITL", "E2E", "P50", "P99", "10.0", "30.0"):
             assert words in text
-        assert "wasted tokens" in text
+        assert "wasted – tokens" in text
         await settle(pilot, lambda: any("⠀" < c < "⣿" for c in screen_text(pilot.app)))
 
 
