@@ -64,6 +64,15 @@ def test_a_model_that_the_target_found_itself_is_no_difference(kept: Path) -> No
     assert found(kept, answered) == "a"
 
 
+def test_a_row_of_before_a_key_was_there_had_its_default(kept: Path) -> None:
+    assert found(kept, run("a")) == "a"
+    text = kept.read_text()
+    assert "load.concurrency" in text
+    kept.write_text(text.replace("load.concurrency", "load.of_another_version"))
+    assert found(kept) == "a"
+    assert find({**EXPERIMENT, "load.concurrency": 9}) is None
+
+
 def test_a_history_that_cannot_be_read_gives_none(kept: Path) -> None:
     kept.write_text("something else\n")
     assert find(EXPERIMENT) is None
