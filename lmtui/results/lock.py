@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -31,7 +32,7 @@ def locked(path: Path) -> Iterator[None]:
     try:
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise LmtuiError(f"{lock}: cannot be made: {error.strerror}. Make its folder writable") from error
+        raise _refused(lock, error) from error
     try:
         if _flock(descriptor, lock):
             yield
@@ -55,7 +56,7 @@ def _flock(descriptor: int, lock: Path) -> bool:
         except OSError as error:
             if error.errno in _NO_FLOCK:
                 return False
-            raise
+            raise _refused(lock, error) from error
         else:
             return True
 
@@ -65,24 +66,46 @@ def _exclusive_file(held: Path) -> Iterator[None]:
     give_up_at = time.monotonic() + WAIT_S
     seen: tuple[int, int] | None = None
     seen_at = time.monotonic()
-    while True:
-        try:
-            os.close(os.open(held, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-            break
-        except FileExistsError:
-            now = time.monotonic()
-            if now > give_up_at:
-                raise _kept(held) from None
-            identity = _identity(held)
-            if identity != seen:
-                seen, seen_at = identity, now
-            elif seen is not None and now - seen_at > ABANDONED_S:
-                held.unlink(missing_ok=True)
-            time.sleep(_POLL_S)
+    while not (mine := _made(held)):
+        now = time.monotonic()
+        if now > give_up_at:
+            raise _kept(held)
+        if (found := _identity(held)) != seen:
+            seen, seen_at = found, now
+        elif seen is not None and now - seen_at > ABANDONED_S:
+            _remove(held, seen)
+        time.sleep(_POLL_S)
     try:
         yield
     finally:
-        held.unlink(missing_ok=True)
+        _remove(held, mine)
+
+
+def _made(path: Path) -> tuple[int, int] | None:
+    """Make a file, and return its identity; None when it is there already."""
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        return None
+    except OSError as error:
+        raise _refused(path, error) from error
+    os.close(descriptor)
+    return _identity(path) or (0, 0)
+
+
+def _remove(held: Path, identity: tuple[int, int]) -> None:
+    """Remove a lock file that is still the one that `identity` says, and not that of whoever came since."""
+    if _identity(held) != identity:
+        return
+    aside = held.with_name(f"{held.name}-{os.getpid()}")
+    try:
+        held.rename(aside)
+    except FileNotFoundError:
+        return
+    if _identity(aside) != identity:  # replaced between the look and the rename: given back
+        with contextlib.suppress(OSError):
+            os.link(aside, held)
+    aside.unlink(missing_ok=True)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -91,6 +114,10 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except FileNotFoundError:
         return None
     return found.st_ino, found.st_mtime_ns
+
+
+def _refused(lock: Path, error: OSError) -> LmtuiError:
+    return LmtuiError(f"{lock}: cannot be made: {error.strerror}. Make its folder writable")
 
 
 def _kept(lock: Path) -> LmtuiError:

@@ -170,6 +170,49 @@ def test_a_lock_that_is_kept_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
     history.append(path, result("a"))
 
 
+def test_a_holder_that_was_given_up_leaves_the_lock_of_the_next_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock, "_flock", lambda descriptor, file: False)
+    monkeypatch.setattr(lock, "ABANDONED_S", 0.0)
+    path, held = tmp_path / "history.csv", tmp_path / "history.csv.lock-held"
+    given_up, next_one = lock.locked(path), lock.locked(path)
+    with given_up:
+        first = lock._identity(held)
+        next_one.__enter__()
+        assert lock._identity(held) != first
+    assert held.exists()
+    next_one.__exit__(None, None, None)
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["history.csv.lock"]
+
+
+def test_a_lock_that_was_replaced_between_look_and_removal_is_given_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = tmp_path / "held"
+    held.write_text("the next one's")
+    looks = iter([(1, 1)])
+    identity = lock._identity
+    monkeypatch.setattr(lock, "_identity", lambda path: next(looks, None) or identity(path))
+    lock._remove(held, (1, 1))
+    assert [entry.name for entry in tmp_path.iterdir()] == ["held"]
+
+
+@pytest.mark.parametrize("refused", [errno.ENOSPC, errno.EROFS, errno.EIO])
+def test_a_lock_that_the_file_system_refuses_is_told_with_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: int
+) -> None:
+    def flock(descriptor: int, operation: int) -> None:
+        raise OSError(refused, os.strerror(refused))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with (
+        pytest.raises(LmtuiError, match=rf"history\.csv\.lock.*{os.strerror(refused)}"),
+        lock.locked(tmp_path / "history.csv"),
+    ):
+        pytest.fail("it is not held")
+
+
 def test_an_exclusive_file_that_was_left_behind_is_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock, "_flock", lambda descriptor, file: False)
     path = tmp_path / "history.csv"
