@@ -364,7 +364,7 @@ RESTFUL = Script(
         _TRUST,
     ),
     {"target.kind": "server", "load.mode": "open", "request.temperature": 0.0, "load.warmup_prompts": "plan",
-     "load.warmup_pause_s": 1.5},
+     "load.warmup_pause_s": 1.5, "target.retokenize": True},
 )  # fmt: skip
 
 SCRIPTS: Mapping[str, Script] = {script.command: script for script in (THROUGHPUT, PIPELINE, RESTFUL, GUIDED)}

@@ -141,6 +141,12 @@ class ServerPart(Section):
     drop_rejected: bool = parameter(
         True, "Drop rejected fields", "Whether optional fields that the server rejects are left out", kinds=SERVER
     )
+    retokenize: bool = parameter(
+        False,
+        "Retokenise",
+        "Whether texts are also tokenised here where the server counts: the restful script's table shows it",
+        kinds=SERVER,
+    )
     ca: str | None = parameter(
         None,
         "CA file",

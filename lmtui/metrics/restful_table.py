@@ -10,7 +10,7 @@ says why.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,7 +45,7 @@ class RestfulFigures:
         completed: Successful requests.
         total_input: Tokens of their prompts; None when one is not known here.
         total_output: Tokens of their answers, by the script's rule.
-        retokenized: Tokens of their texts, encoded again: known where all were counted so (the server counted none).
+        retokenized: Tokens of their texts, encoded again; None when one was not.
         messages: Where a cell is `-`, and why.
     """
 
@@ -64,13 +64,16 @@ class RestfulFigures:
     messages: tuple[str, ...]
 
 
-def figures(sessions: Sessions, *, api: str, sending_s: float = 0.0) -> RestfulFigures:
+def figures(
+    sessions: Sessions, *, api: str, sending_s: float = 0.0, text_tokens: Mapping[int, int] | None = None
+) -> RestfulFigures:
     """Return the script's figures of a run over `target.api = api`.
 
     Args:
         sessions: The run.
         api: Its `target.api`.
         sending_s: The least that the duration is, in seconds: the script also waits a gap after the last request.
+        text_tokens: Index of a request → tokens of its answer's text, encoded again.
     """
     requests = per_request(sessions)
     run = span(sessions, requests, closed_load=False)
@@ -88,8 +91,9 @@ def figures(sessions: Sessions, *, api: str, sending_s: float = 0.0) -> RestfulF
     inputs = np.where(sessions.input_len != UNKNOWN, sessions.input_len, sessions.prompt_tokens)[rows]
     total_input = int(inputs.sum()) if (inputs != UNKNOWN).all() else None
     total_output = int(output[rows].sum())
-    by_text = len(rows) > 0 and bool((sessions.token_source[rows] == TokenSource.TEXT).all())
-    retokenized = int(sessions.output_tokens[rows].sum()) if by_text else None
+    known = text_tokens or {}
+    told = sessions.index[has_text].tolist()
+    retokenized = sum(known[index] for index in told) if len(rows) and known.keys() >= set(told) else None
     ends_known = success & (last_ns != UNKNOWN)
     return RestfulFigures(
         duration_s=duration,
@@ -132,7 +136,7 @@ def _messages(completed: int, silent: int, itls: int, retokenized: int | None) -
     if silent:
         said.append(f"{silent} answers had no text: they are left out of TTFT and TPOT, where the script counts 0")
     if completed and retokenized is None:
-        said.append("the server counted the tokens: their texts are not encoded again (-)")
+        said.append("not every text was encoded again here: the retokenized count has no data (-)")
     return tuple(said)
 
 

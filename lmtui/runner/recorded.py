@@ -19,11 +19,17 @@ Column = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recorded:
-    """The tick logs of one run as arrays. `errors`: index of a request → what went wrong with it."""
+    """The tick logs of one run as arrays.
+
+    Attributes:
+        errors: Index of a request → what went wrong with it.
+        text_tokens: Index of a request → tokens of its answer's text, where that was tokenised here.
+    """
 
     sessions: Sessions
     samples: ClientSamples
     errors: dict[int, str]
+    text_tokens: dict[int, int]
 
 
 def read(folder: Path, planned: int | None = None) -> Recorded:
@@ -54,6 +60,7 @@ def from_frames(files: Sequence[Sequence[Frame]], planned: int) -> Recorded:
         ),
         _client(samples, files),
         {int(data["index"]): str(data["message"]) for data in objects if data.get("what") == "error"},
+        {int(data["index"]): int(data["tokens"]) for data in objects if data.get("what") == "text"},
     )
 
 

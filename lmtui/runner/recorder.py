@@ -136,6 +136,7 @@ class Session:
         connect_ns: int = UNKNOWN,
         let_go_ns: int = UNKNOWN,
         wasted_tokens: int = UNKNOWN,
+        text_tokens: int = UNKNOWN,
         error: str = "",
     ) -> None:
         """Record the end, exactly once. `error` says what went wrong, for every outcome but ok, short, cancelled."""
@@ -166,6 +167,8 @@ class Session:
                 wasted_tokens,
             )
         )
+        if text_tokens != UNKNOWN:
+            recorder.count_text(self._index, text_tokens)
         words = error or own_words(outcome, output_tokens, request.output_len) or f"it ended as {outcome.label}"
         recorder.count_end(self._index, outcome, error, words)
         if self.when_ended is not None:
@@ -251,6 +254,10 @@ class Recorder:
         if error:
             error = error[:MAX_ERROR_CHARS]
             self._objects.append({"what": "error", "index": index, "message": error})
+
+    def count_text(self, index: int, tokens: int) -> None:
+        """Keep how many tokens an answer's text has; called by the session."""
+        self._objects.append({"what": "text", "index": index, "tokens": tokens})
 
     def _flush_in_time(self) -> None:
         self._flushes += 1

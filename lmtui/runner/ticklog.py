@@ -73,6 +73,7 @@ COLUMNS: dict[Kind, tuple[tuple[str, str], ...]] = {
 """Columns of each kind of frame with their types. JSON frames hold one object with a key `what`:
 
     {"what": "error", "index": n, "message": "..."}             beside an END row whose outcome is a failure
+    {"what": "text", "index": n, "tokens": n}                   beside an END row whose text was tokenised here
     {"what": "start", "start_ns": n}                            the release of the load, once per file
     {"what": "worker", "clock": ..., "cpu_s": ..., "wall_s": ..., "events": n, "coalesced": n, "clock_steps": n,
      "replaced": n, "engine_inside": bool}                      so far, about once a second; a file's last one counts

@@ -163,10 +163,10 @@ def _conclude(
 
     if directory.result() is None:
         raise _nothing_sent(directory, status)
-    sessions = read(directory.path).sessions
-    if len(sessions.index) == 0:  # no table of zeros
+    found = read(directory.path)
+    if len(found.sessions.index) == 0:  # no table of zeros
         raise _nothing_sent(directory, status)
-    made = report(options, point, directory.config(), sessions)
+    made = report(options, point, directory.config(), found)
     if options.json:
         code = lmtui_report(directory, status, as_json=True, quiet=_is_quiet(options), strict=False)
     else:
@@ -175,7 +175,7 @@ def _conclude(
     for message in made.messages:
         _say(f"note: {message}")
     if (file := row_file.named(options)) is not None:
-        if is_whole(sessions):
+        if is_whole(found.sessions):
             try:
                 row_file.append(file, options, made.row, is_first=is_first)
                 _say(f"row appended to {file}")

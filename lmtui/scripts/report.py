@@ -19,6 +19,7 @@ from lmtui.workload.sample import Generators
 if TYPE_CHECKING:
     from lmtui.config.model import Config
     from lmtui.metrics.guided_table import GuidedFigures
+    from lmtui.runner.recorded import Recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +41,12 @@ class Report:
     guided: GuidedFigures | None = None
 
 
-def report(options: argparse.Namespace, point: Point, config: Config, sessions: Sessions) -> Report:
+def report(options: argparse.Namespace, point: Point, config: Config, found: Recorded) -> Report:
     """Return what the script would print and write after this run."""
+    sessions = found.sessions
     totals = _totals(options, config, sessions)
     if options.script == RESTFUL.command:
-        return _restful(options, point, config, sessions, totals)
+        return _restful(options, point, config, found, totals)
     if options.script == GUIDED.command:
         return _guided(options, point, sessions, totals)
     stream = config.request.stream
@@ -74,9 +76,14 @@ def _workload(options: argparse.Namespace) -> list[object]:
     return [getattr(options, name) for name in script_columns.WORKLOAD]
 
 
-def _restful(options: argparse.Namespace, point: Point, config: Config, sessions: Sessions, totals: str) -> Report:
+def _restful(options: argparse.Namespace, point: Point, config: Config, run: Recorded, totals: str) -> Report:
     assert point.rate is not None
-    found = restful_table.figures(sessions, api=config.target.api, sending_s=_sending_s(config, sessions))
+    found = restful_table.figures(
+        run.sessions,
+        api=config.target.api,
+        sending_s=_sending_s(config, run.sessions),
+        text_tokens=run.text_tokens,
+    )
     values = [options.backend, *_workload(options), point.rate]
     return Report(
         totals=totals,

@@ -63,9 +63,14 @@ class Session(Protocol):
         connect_ns: int = UNKNOWN,
         let_go_ns: int = UNKNOWN,
         wasted_tokens: int = UNKNOWN,
+        text_tokens: int = UNKNOWN,
         error: str = "",
     ) -> None:
-        """Record the end, exactly once. `error` says what went wrong, for every outcome but ok, short, cancelled."""
+        """Record the end, exactly once.
+
+        `text_tokens` are those of the answer's text, tokenised here (UNKNOWN: that was not done); `error` says what
+        went wrong, for every outcome but ok, short, cancelled.
+        """
 
 
 class Target(Protocol):

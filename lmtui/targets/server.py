@@ -38,7 +38,7 @@ class ServerPlan:
     dropped: tuple[str, ...]
     uses_max_tokens: bool
     counts_text: bool
-    """The server counts no tokens, and there is a tokenizer: texts are tokenised here, after each answer."""
+    """There is a tokenizer, and the server counts no tokens or its count is not enough: texts are tokenised here."""
 
 
 class ServerTarget:
@@ -182,7 +182,12 @@ class ServerTarget:
             bodies, notes, counts = found.bodies, found.notes, found.token_source is TokenSource.USAGE
         dropped = tuple(OPTIONAL[name] for name in bodies.dropped)
         info = TargetInfo(model, served.versions, served.limits, notes, dropped_fields=dropped)
-        return ServerPlan(info, bodies.dropped, bodies.uses_max_tokens, target.tokenizer is not None and not counts)
+        return ServerPlan(
+            info,
+            bodies.dropped,
+            bodies.uses_max_tokens,
+            target.tokenizer is not None and (target.retokenize or not counts),
+        )
 
     def _fields(self) -> dict[str, str]:
         """Return the header fields of every request, with the API key when there is one."""
@@ -222,6 +227,7 @@ class ServerTarget:
             ignores_eos=bodies.ignores_eos,
             streams=bodies.streams,
             count_text=self._count_text,
+            counts_always=self._config.target.retokenize,
             mask=self._secrets.mask,
         )
 

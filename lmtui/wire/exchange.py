@@ -51,6 +51,7 @@ class Sink(Protocol):
         connect_ns: int = UNKNOWN,
         let_go_ns: int = UNKNOWN,
         wasted_tokens: int = UNKNOWN,
+        text_tokens: int = UNKNOWN,
         error: str = "",
     ) -> None:
         """Record the end, exactly once."""
@@ -67,6 +68,7 @@ class Ask:
         streams: Whether events are expected; else one JSON object, which is one tick.
         count_text: Counts the tokens of an answer's text where the server counts none; None: chunks are counted. It is
             called in a thread, once the answer is over and its connection free, and before its end is reported.
+        counts_always: Whether it also counts where the server did, beside the server's count.
         mask: Applied to every error text: hides what must not be written down.
     """
 
@@ -76,6 +78,7 @@ class Ask:
     ignores_eos: bool = True
     streams: bool = True
     count_text: Callable[[str], int] | None = None
+    counts_always: bool = False
     mask: Callable[[str], str] = str
 
 
@@ -321,11 +324,12 @@ class Exchange:
             self._sink.over(at_ns)
 
     def _text_to_count(self) -> str | None:
-        """Return the text whose tokens nobody has counted; None when that is not asked for, or not needed."""
+        """Return the text whose tokens are to be counted here; None when that is not asked for, or not needed."""
         answer = self.answer
         if self._ask.count_text is None or answer.n != 1 or self.ending is Ending.CUT:
             return None
-        if answer.counted_tokens != UNKNOWN or not answer.content_events:
+        is_counted = answer.counted_tokens != UNKNOWN and not self._ask.counts_always
+        if is_counted or not answer.content_events:
             return None
         text = "".join([*answer.reasoning, *answer.text])
         return text.encode("utf-8", "replace").decode()  # Half a surrogate pair is no text to a tokenizer.
@@ -357,5 +361,6 @@ class Exchange:
             cached_tokens=answer.cached_tokens,
             connect_ns=connect_ns,
             wasted_tokens=wasted,
+            text_tokens=text_tokens,
             error=self._ask.mask(verdict.error)[:MAX_ERROR_CHARS],
         )

@@ -189,18 +189,22 @@ def test_an_answer_without_text_counts_but_has_no_ttft() -> None:
 
 
 def test_texts_that_were_encoded_again_have_their_count() -> None:
-    answers = [
-        Made(0, [(100, None), (150, None)], asked=5, tokens=6, source=TokenSource.TEXT),
-        Made(0, [(100, None)], asked=9, tokens=8, source=TokenSource.TEXT),
-        Made(0, end=7, outcome=Outcome.HTTP_ERROR),
-    ]
-    found = restful_table.figures(made(answers), api="completions")
-    assert (found.total_output, found.retokenized) == (14, 14)
+    answers = made(
+        [
+            Made(0, [(100, None), (150, None)], asked=5, tokens=5),
+            Made(0, [(100, None)], asked=9, tokens=9),
+            Made(0, end=7, outcome=Outcome.HTTP_ERROR),
+            Made(0, end=9, outcome=Outcome.NO_TOKEN, asked=1, tokens=None, source=TokenSource.NONE),
+        ]
+    )
+    found = restful_table.figures(answers, api="completions", text_tokens={0: 6, 1: 8, 2: 1000})
+    assert (found.total_output, found.retokenized) == (15, 14)
     shown = restful_table.table(found, backend="vllm", rate=8.0)
     assert f"{'Total generated tokens (retokenized):':<40} {14:<10}\n" in shown
     assert not any("encoded again" in message for message in found.messages)
-    answers.append(Made(0, [(100, None)], asked=9, tokens=8, source=TokenSource.USAGE))
-    assert restful_table.figures(made(answers), api="completions").retokenized is None
+    part = restful_table.figures(answers, api="completions", text_tokens={0: 6})
+    assert part.retokenized is None
+    assert any("encoded again" in message for message in part.messages)
 
 
 def test_an_unknown_prompt_length_is_a_dash() -> None:

@@ -27,6 +27,7 @@ from lmtui.runner import recorded, runs
 from lmtui.scripts import command
 from lmtui.scripts import points as pointing
 from lmtui.scripts.points import Point
+from lmtui.workload import tokenizers
 from tests.metrics.test_lmdeploy_table import feed, profiler_module
 from tests.targets.fake_server import Reply, Seen, answer, completion, fake_server
 
@@ -201,6 +202,12 @@ def test_restful_prints_its_own_table_and_row(
         assert restful(url, sharegpt_file, tiny_folder) == 0
         bodies = server.posts
     said = capsys.readouterr()
+    tokenizer = tokenizers.load(tiny_folder)
+    texts = ["".join(f" t{place}" for place in range(body["max_tokens"])) for body in bodies[-6:]]
+    encoded = sum(len(tokenizer.encode(text, special_tokens=False)) for text in texts)
+    assert encoded > sum(body["max_tokens"] for body in bodies[-6:])
+    assert f"{'Total generated tokens (retokenized):':<40} {encoded:<10}\n" in said.out
+    assert "encoded again" not in said.err
     assert f"{' Serving Benchmark Result ':=^50}" in said.out
     assert f"{'Backend:':<40} {'lmdeploy':<10}\n" in said.out
     assert f"{'Successful requests:':<40} {6:<10}\n" in said.out

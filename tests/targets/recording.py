@@ -27,6 +27,7 @@ class RecordingSession:
     prompt_tokens: int = UNKNOWN
     let_go_ns: int = UNKNOWN
     wasted_tokens: int = UNKNOWN
+    text_tokens: int = UNKNOWN
     error: str = ""
     cut_ns: int = UNKNOWN
 
@@ -74,6 +75,7 @@ class RecordingSession:
         connect_ns: int = UNKNOWN,
         let_go_ns: int = UNKNOWN,
         wasted_tokens: int = UNKNOWN,
+        text_tokens: int = UNKNOWN,
         error: str = "",
     ) -> None:
         assert self.outcome is None, f"ended twice: {self.outcome} and {outcome}"
@@ -88,6 +90,7 @@ class RecordingSession:
         self.prompt_tokens = prompt_tokens
         self.let_go_ns = let_go_ns
         self.wasted_tokens = wasted_tokens
+        self.text_tokens = text_tokens
         self.error = error
 
     @property

@@ -72,6 +72,7 @@ class Record:
         connect_ns: int = UNKNOWN,
         let_go_ns: int = UNKNOWN,
         wasted_tokens: int = UNKNOWN,
+        text_tokens: int = UNKNOWN,
         error: str = "",
     ) -> None:
         assert not self.ends, "ended twice"
@@ -83,6 +84,7 @@ class Record:
             "cached_tokens": cached_tokens,
             "connect_ns": connect_ns,
             "wasted_tokens": wasted_tokens,
+            "text_tokens": text_tokens,
             "error": error,
         }
         self.ends.append((outcome, at_ns, told))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from dataclasses import replace
 
 import pytest
 
-from lmtui.metrics.sessions import Outcome, TokenSource
+from lmtui.metrics.sessions import UNKNOWN, Outcome, TokenSource
 from lmtui.wire import Client, Endpoint
 from tests.wire.raw_server import DONE, END, HEAD, always, chunk, raw_server, token
 from tests.wire.record import Record, ask, perform
 
+USAGE = b'data: {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2}}\n\n'
 ANSWER = always(HEAD + chunk(token("a b"), token("c", "length"), DONE) + END)
 
 
@@ -46,6 +48,23 @@ async def test_the_connection_carries_the_next_request_while_a_text_is_counted()
     assert (first.told["output_tokens"], first.told["token_source"]) == (4, TokenSource.TEXT)
     assert [end[1] for end in first.ends] == first.over_ns
     assert counted_in != [threading.current_thread().name]
+
+
+async def test_a_text_is_counted_beside_the_servers_count_where_that_is_asked_for() -> None:
+    told = always(HEAD + chunk(token("a b"), token("c", "length"), USAGE, DONE) + END)
+    always_counted, not_needed = Record(), Record()
+    with raw_server(told) as server:
+        endpoint = Endpoint.parse(server.base_url)
+        client = Client(endpoint)
+        await client.open()
+        asked = ask(endpoint, max_tokens=2, count_text=len)
+        await perform(client, replace(asked, counts_always=True), always_counted)
+        await perform(client, asked, not_needed)
+        await client.close()
+    for record, text_tokens in ((always_counted, 4), (not_needed, UNKNOWN)):
+        assert record.outcome is Outcome.OK
+        assert (record.told["output_tokens"], record.told["token_source"]) == (2, TokenSource.USAGE)
+        assert record.told["text_tokens"] == text_tokens
 
 
 async def test_a_count_that_fails_is_raised_and_its_request_ends() -> None:
