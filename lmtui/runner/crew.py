@@ -112,6 +112,11 @@ class Crew:
         for member in idle:
             member.dismiss()
         self._note_open_files(share)
+        if share.max_in_flight is not None and len(parts) > 1:
+            self._notes.append(
+                f"load.max_in_flight = {share.max_in_flight} is divided among {len(parts)} load workers: one may hold "
+                "a request back while another has a place. load.workers = 1 keeps one limit."
+            )
         for member in self._members:
             await member.connect()
         control.listeners.append(self._pass_on)

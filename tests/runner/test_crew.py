@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from lmtui.errors import INTERRUPTED, NO_RESULT, TARGET
+from lmtui.metrics.sessions import Sessions
 from lmtui.runner import machine, recorded, runs, spawn
 from lmtui.runner.crew import STREAMS_EACH, worker_count
 from lmtui.runner.rundir import RunDirectory
@@ -62,6 +63,12 @@ def children(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
+def at_once(sessions: Sessions) -> int:
+    """Return the most requests that were in flight at one time."""
+    is_there = (sessions.sent_ns[:, None] <= sessions.sent_ns) & (sessions.end_ns[:, None] > sessions.sent_ns)
+    return int(is_there.sum(axis=0).max())
+
+
 @pytest.mark.parametrize(
     ("load", "cores", "expected"),
     [
@@ -98,8 +105,7 @@ def test_a_closed_load(url: str, workers: int) -> None:
     assert sessions.index.tolist() == list(range(30))
     assert len(list(run.path.glob("ticks-*.bin"))) == workers
     assert (sessions.sent_ns >= sessions.start_ns).all()
-    in_flight = (sessions.sent_ns[:, None] <= sessions.sent_ns) & (sessions.end_ns[:, None] > sessions.sent_ns)
-    assert in_flight.sum(axis=0).max() <= 6
+    assert at_once(sessions) <= 6
     assert found.samples.clock in ("kernel", "user")
     assert found.samples.events == 300
     assert len(found.samples.read_lag_ns) > 0
@@ -151,6 +157,17 @@ def test_an_open_load_of_two_workers_keeps_the_schedule(url: str) -> None:
     due = np.round((sessions.due_ns - sessions.start_ns) / 1e6, 6)
     assert due.tolist() == pytest.approx([10.0 * i for i in range(50)])
     assert (sessions.sent_ns >= sessions.due_ns).all()
+
+
+@pytest.mark.slow
+def test_a_cap_holds_for_the_sum_of_two_workers_and_its_division_is_noted(url: str) -> None:
+    load = {"mode": "open", "num_prompts": 30, "max_in_flight": 5, "workers": 2}
+    run = spawn.start(server_config(url, load))
+    assert wait_end(run).exit_code == 0
+    assert at_once(recorded.read(run.path).sessions) <= 5
+    result = run.result()
+    assert result is not None
+    assert [note for note in result.notes if "load.max_in_flight = 5 is divided among 2 load workers" in note]
 
 
 @pytest.mark.slow
@@ -257,11 +274,11 @@ def test_too_few_open_files_name_the_limit_and_the_remedy(url: str, load: dict[s
 @pytest.mark.slow
 @pytest.mark.parametrize(("cap", "is_noted"), [({}, True), ({"max_in_flight": 40}, False)])
 def test_an_open_load_notes_the_open_files_it_may_come_to_need(url: str, cap: dict[str, int], is_noted: bool) -> None:
-    done = run_with_files(url, 160, {"mode": '"open"', "rate": 60.0, "num_prompts": 200, **cap})
+    done = run_with_files(url, 160, {"mode": '"open"', "rate": 60.0, "num_prompts": 100, **cap})
     assert done.returncode == 0, done.stderr
     (result,) = [run.result() for run in runs.all_runs()]
     assert result is not None
-    told = [note for note in result.notes if "may need 264 open files and the system allows 160" in note]
+    told = [note for note in result.notes if "may need 164 open files and the system allows 160" in note]
     assert len(told) == is_noted
     assert all("or lower load.max_in_flight" in note for note in told)
 
