@@ -174,19 +174,53 @@ class LmtuiApp(OrderedKeysApp):
             self.pop_screen()
         self.push_screen(LiveScreen(Feed(run)))
 
+    def take_run(self, run: RunDirectory, instead_of: RunDirectory | None = None) -> None:
+        """Show a run that was started here; one that comes `instead_of` another only where that one is watched."""
+        self._started.append(run)
+        if instead_of is None:
+            self.clear_notifications()
+        if instead_of is None or self._watches(instead_of):
+            self.watch_run(run)
+        else:
+            self.say(f"{run.run_id} has started: a in the configs shows it")
+
+    def compare_runs(self, run_ids: Sequence[str]) -> None:
+        """Show runs side by side to who watches the last of them; tell others where to find them."""
+        if self._watches(run_ids[-1]):
+            self._open_compare(messages.CompareWanted(tuple(run_ids)))
+        else:
+            self.say(f"{' and '.join(run_ids)} are over: mark both in the results, and c compares them")
+
+    def _watches(self, run: RunDirectory | str) -> bool:
+        from lmtui.tui.screens.live import LiveScreen
+
+        run_id = run if isinstance(run, str) else run.run_id
+        return isinstance(self.screen, LiveScreen) and self.screen.run.run_id == run_id
+
     @work(exclusive=True, group="start")
     async def _start(self, config: Config, notes: Sequence[str]) -> None:
+        from lmtui.config import guiding
         from lmtui.runner import spawn
 
+        if (both := guiding.pair(config)) is not None:
+            self._start_both(both, notes)
+            return
         self.say(f"Starting {config.name} …")
         try:
             run = await asyncio.to_thread(spawn.start, config, notes)
         except LmtuiError as error:
             self.say(error, title="Not started")
             return
-        self._started.append(run)
-        self.clear_notifications()
-        self.watch_run(run)
+        self.take_run(run)
+
+    @work(group="pair")
+    async def _start_both(self, both: tuple[Config, Config], notes: Sequence[str]) -> None:
+        from lmtui.tui import guided_pair
+
+        try:
+            await guided_pair.perform(self, both, notes)
+        except LmtuiError as error:
+            self.say(error, title="Not started")
 
     @work(group=ACTIONS)
     async def _again(self, run_id: str) -> None:

@@ -20,9 +20,9 @@ from lmtui.tui.replay import Recording
 GIVE_UP_S = 20.0
 
 
-async def settle(pilot: Pilot[None], until: Callable[[], object] = lambda: True) -> None:
+async def settle(pilot: Pilot[None], until: Callable[[], object] = lambda: True, give_up_s: float = GIVE_UP_S) -> None:
     """Let the application work until `until` holds."""
-    deadline = time.monotonic() + GIVE_UP_S
+    deadline = time.monotonic() + give_up_s
     await pilot.pause()
     while not until():
         assert time.monotonic() < deadline, f"it never came true\n{screen_text(pilot.app)}"

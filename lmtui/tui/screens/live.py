@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -29,6 +29,9 @@ from lmtui.tui.widgets.figures import Figures
 from lmtui.tui.widgets.key_line import KeyLine
 from lmtui.tui.widgets.log_pane import LogPane
 from lmtui.tui.widgets.panel import Panel
+
+if TYPE_CHECKING:
+    from lmtui.runner.rundir import RunDirectory
 
 REFRESH_S = 0.25
 CHARTS_EVERY = 2
@@ -61,6 +64,11 @@ class LiveScreen(Screen[None]):
         self._player: Player | None = None
         self._is_looking = False
         self._at_rate_0: Mapping[str, Distribution] | None = None
+
+    @property
+    def run(self) -> RunDirectory:
+        """The run that is shown."""
+        return self._feed.run
 
     def compose(self) -> ComposeResult:
         """Lay out the header, the panels and the keys."""
