@@ -30,7 +30,7 @@ MAX_ERROR_CHARS = 1500
 """Longest error text."""
 
 SWEEP_S = 0.05
-"""How often the time limits of live requests are looked at and the clock's offset is refreshed."""
+"""How often the clock's offset is refreshed, and the time limits of live requests are looked at, at most."""
 
 BODY_END_S = 0.02
 """How long a finished request waits for its last HTTP chunk, so that the connection can be kept."""
