@@ -174,8 +174,8 @@ def _parser() -> argparse.ArgumentParser:
     compare.add_argument("--ascii", action="store_true", help="signs in ASCII only")
     compare.set_defaults(run=_compare)
 
-    export = commands.add_parser("export", help="write a run to a file: CSV, JSON or Markdown")
-    export.add_argument("run_name", metavar="RUN", help=RUN)
+    export = commands.add_parser("export", help="write runs to a file: CSV, JSON or Markdown")
+    export.add_argument("run_names", metavar="RUN", nargs="+", help=RUN)
     export.add_argument(
         "--to", metavar="FILE", required=True, help=".csv: a row per request; .json: everything; .md: a report"
     )
@@ -315,7 +315,7 @@ def _compare(options: argparse.Namespace) -> int:
 def _export(options: argparse.Namespace) -> int:
     from lmtui.comparing import export
 
-    return export(options.run_name, options.to, force=options.force, with_ticks=options.ticks)
+    return export(options.run_names, options.to, force=options.force, with_ticks=options.ticks)
 
 
 def _import(options: argparse.Namespace) -> int:

@@ -25,16 +25,14 @@ def compare(names: Sequence[str], *, as_json: bool, ascii_only: bool) -> int:
     return 0
 
 
-def export(run_name: str, to: str, *, force: bool, with_ticks: bool) -> int:
-    """Write a run to a file, in the format that its ending names, and say where."""
+def export(names: Sequence[str], to: str, *, force: bool, with_ticks: bool) -> int:
+    """Write runs to a file, in the format that its ending names, and say where."""
     from lmtui.results import export as exporting
-    from lmtui.runner import kept, runs
+    from lmtui.runner import kept
 
     path = Path(to)
     exporting.check(path, force=force, with_ticks=with_ticks)
-    run = runs.find(run_name)
-    result, held = kept.result(run), kept.record(run)
-    sessions, errors = (None, {}) if held is None else (held.sessions, held.errors)
-    exporting.export(result, sessions, errors, path, force=force, with_ticks=with_ticks)
-    print(f"{run.run_id} exported to {path}", file=sys.stderr)
+    held = [kept.to_export(name) for name in names]
+    exporting.export(held, path, force=force, with_ticks=with_ticks)
+    print(f"{', '.join(run.result.run_id for run in held)} exported to {path}", file=sys.stderr)
     return 0

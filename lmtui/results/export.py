@@ -1,9 +1,10 @@
-"""A run → a file that others read: JSON (everything), CSV (one row per request), Markdown (a report)."""
+"""Runs → a file that others read: JSON (everything), CSV (one row per request), Markdown (a report)."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -21,21 +22,28 @@ _TO_COME = (".html", ".png")
 _TICK_COLUMNS = {"tick_s", "tick_tokens"}
 
 
-def export(
-    result: Result,
-    sessions: Sessions | None,
-    errors: Mapping[int, str],
-    path: Path,
-    *,
-    force: bool = False,
-    with_ticks: bool = False,
-) -> None:
-    """Write a run to `path`, whole or not at all.
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What is kept of a run.
 
-    Args:
-        result: What the run gave.
+    Attributes:
+        result: What it gave.
         sessions: Its requests; None when its tick logs are gone.
         errors: Index of a request → what went wrong with it.
+    """
+
+    result: Result
+    sessions: Sessions | None
+    errors: Mapping[int, str]
+
+
+def export(runs: Sequence[Exported], path: Path, *, force: bool = False, with_ticks: bool = False) -> None:
+    """Write runs to `path`, whole or not at all: one after the other.
+
+    Of several, CSV has the column `run_id` before the others, and JSON is an array of the objects of one.
+
+    Args:
+        runs: One or more.
         path: The file; its ending is the format.
         force: Replace the file when it exists.
         with_ticks: JSON: every arrival of each request too.
@@ -47,18 +55,13 @@ def export(
     ending = path.suffix.lower()
     check(path, force=force, with_ticks=with_ticks)
     if ending == ".md":
-        text = report(result)
+        text = "\n".join(report(run.result) for run in runs)
+    elif ending == ".json":
+        objects = [as_json(run, with_ticks=with_ticks) for run in runs]
+        text = objects[0] if len(objects) == 1 else f"[{','.join(objects)}]"
+        text += "\n"
     else:
-        rows = None if sessions is None else request_rows(sessions, errors, with_ticks=with_ticks)
-        if ending == ".json":
-            text = as_json(result, rows)
-        elif rows is None:
-            raise LmtuiError(
-                f"{result.run_id} has no tick log any more, so there are no requests for {path}: give a name that ends "
-                "in .json or .md"
-            )
-        else:
-            text = as_csv(rows)
+        text = as_csv(runs, path)
     _write(path, text.encode("utf-8", errors="replace"))
 
 
@@ -83,16 +86,27 @@ def check(path: Path, *, force: bool = False, with_ticks: bool = False) -> None:
         raise LmtuiError(f"{path} exists; give another name, or --force to replace it")
 
 
-def as_json(result: Result, rows: Sequence[RequestRow] | None) -> str:
+def as_json(run: Exported, *, with_ticks: bool = False) -> str:
     """Return the object of `show --json` with one more key, `requests`: null when there is no tick log."""
-    whole = {**msgspec.to_builtins(result), "requests": rows}
-    return msgspec.json.encode(whole).decode() + "\n"
+    rows = None if run.sessions is None else request_rows(run.sessions, run.errors, with_ticks=with_ticks)
+    return msgspec.json.encode({**msgspec.to_builtins(run.result), "requests": rows}).decode()
 
 
-def as_csv(rows: Sequence[RequestRow]) -> str:
-    """Return one line per request under the names of its fields; missing is empty."""
+def as_csv(runs: Sequence[Exported], path: Path) -> str:
+    """Return one line per request under the names of its fields; missing is empty. Raises LmtuiError: see `export`."""
     names = [name for name in RequestRow.__struct_fields__ if name not in _TICK_COLUMNS]
-    return encode(names) + "".join(encode([cell(getattr(row, name)) for name in names]) for row in rows)
+    with_id = len(runs) > 1
+    lines = [encode(["run_id", *names] if with_id else names)]
+    for run in runs:
+        if run.sessions is None:
+            raise LmtuiError(
+                f"{run.result.run_id} has no tick log any more, so there are no requests for {path}: give a name that "
+                "ends in .json or .md"
+            )
+        identity = [run.result.run_id] if with_id else []
+        for row in request_rows(run.sessions, run.errors):
+            lines.append(encode([*identity, *(cell(getattr(row, name)) for name in names)]))
+    return "".join(lines)
 
 
 def _endings() -> str:

@@ -7,6 +7,7 @@ from lmtui.errors import RunNotFoundError
 from lmtui.metrics.result import Result
 from lmtui.results import history
 from lmtui.results.compare import Subject, subject
+from lmtui.results.export import Exported
 from lmtui.results.rows import Row
 from lmtui.runner import recorded, runs
 from lmtui.runner.conclude import rebuilt
@@ -35,6 +36,17 @@ def result(run: RunDirectory) -> Result:
 def record(run: RunDirectory) -> Recorded | None:
     """Return what a run's tick logs hold; None when it has none: they were removed, or it never came to send."""
     return recorded.read(run.path) if run.has_ticks else None
+
+
+def to_export(name: str) -> Exported:
+    """Return the run that `name` means, to be written to a file.
+
+    Raises:
+        RunNotFoundError: No run, or more than one, answers to the name, or it has no result yet.
+    """
+    run = runs.find(name)
+    found, held = result(run), record(run)
+    return Exported(found, None, {}) if held is None else Exported(found, held.sessions, held.errors)
 
 
 def to_compare(name: str) -> Subject:

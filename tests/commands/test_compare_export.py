@@ -121,6 +121,13 @@ def test_exports_hold_the_run(home: Path) -> None:
     assert "SIMULATED" in report
     assert "| `cancel.rate` | 0.3 |" in report
 
+    again = run("cancel.rate=0.3")
+    both = [again["run_id"], result["run_id"]]
+    done = lmtui("export", *both, "--to", str(home / "both.csv"))
+    assert (done.returncode, done.stderr) == (0, f"{', '.join(both)} exported to {home / 'both.csv'}\n")
+    rows = list(csv.DictReader((home / "both.csv").read_text().splitlines()))
+    assert [row["run_id"] for row in rows] == [name for name in both for _ in range(120)]
+
     assert lmtui("export", "last", "--to", str(home / "ticks.json"), "--ticks").returncode == 0
     ticked = json.loads((home / "ticks.json").read_text())["requests"]
     assert all(len(row["tick_s"]) == row["ticks"] for row in ticked)

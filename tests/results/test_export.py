@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from lmtui.errors import LmtuiError
 from lmtui.metrics.result import Result
 from lmtui.metrics.sessions import Outcome, Sessions, TokenSource
-from lmtui.results.export import as_csv, export
+from lmtui.results.export import Exported, as_csv, export
 from lmtui.results.markdown import report
 from lmtui.results.request_rows import RequestRow, request_rows
 from tests.metrics.made_sessions import Made, config, made, summary
@@ -97,7 +97,7 @@ def test_rows_agree_with_the_result() -> None:
 
 
 def test_json_is_the_result_and_its_requests(tmp_path: Path) -> None:
-    export(whole(), sessions(), ERRORS, tmp_path / "run.json")
+    export([Exported(whole(), sessions(), ERRORS)], tmp_path / "run.json")
     held = json.loads((tmp_path / "run.json").read_text())
     requests = held.pop("requests")
     assert held == json.loads(msgspec.json.encode(whole()))
@@ -105,18 +105,18 @@ def test_json_is_the_result_and_its_requests(tmp_path: Path) -> None:
     assert requests[2]["error"] == ERRORS[2]
     assert "tick_s" not in requests[0]
 
-    export(whole(), sessions(), ERRORS, tmp_path / "ticks.json", with_ticks=True)
+    export([Exported(whole(), sessions(), ERRORS)], tmp_path / "ticks.json", with_ticks=True)
     (first, *_) = json.loads((tmp_path / "ticks.json").read_text())["requests"]
     assert (first["tick_s"], first["tick_tokens"]) == ([0.05, 0.07, 0.09], [1, 2, 4])
     untold = made([Made(0, [(5, None), (9, None)], source=TokenSource.CHUNKS)])
     assert request_rows(untold, {}, with_ticks=True)[0].tick_tokens == [None, None]
 
-    export(whole(), None, {}, tmp_path / "old.json")
+    export([Exported(whole(), None, {})], tmp_path / "old.json")
     assert json.loads((tmp_path / "old.json").read_text())["requests"] is None
 
 
 def test_csv_has_a_row_per_request(tmp_path: Path) -> None:
-    export(whole(), sessions(), ERRORS, tmp_path / "run.CSV")
+    export([Exported(whole(), sessions(), ERRORS)], tmp_path / "run.CSV")
     rows = list(csv.DictReader(io.StringIO((tmp_path / "run.CSV").read_text())))
     assert [row["outcome"] for row in rows] == ["ok", "ok", "timeout", "cancelled"]
     assert (rows[0]["ttft_ms"], rows[0]["let_go_ms"], rows[0]["cancel_planned"]) == ("50.0", "", "false")
@@ -125,10 +125,28 @@ def test_csv_has_a_row_per_request(tmp_path: Path) -> None:
     assert "tick_s" not in rows[0]
 
 
+def test_several_runs_share_a_file(tmp_path: Path) -> None:
+    other = msgspec.structs.replace(whole(), run_id="the-other")
+    both = [Exported(whole(), sessions(), ERRORS), Exported(other, sessions(), ERRORS)]
+    for ending in ("csv", "json", "md"):
+        export(both, tmp_path / f"both.{ending}")
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "both.csv").read_text())))
+    assert [row["run_id"] for row in rows] == [whole().run_id] * 4 + ["the-other"] * 4
+    assert [row["index"] for row in rows] == ["0", "1", "2", "3"] * 2
+    objects = json.loads((tmp_path / "both.json").read_text())
+    assert [(one["run_id"], len(one["requests"])) for one in objects] == [(whole().run_id, 4), ("the-other", 4)]
+    text = (tmp_path / "both.md").read_text()
+    assert text.count(report(whole())) == 1
+    assert text.endswith(report(other))
+    with pytest.raises(LmtuiError, match="the-other has no tick log"):
+        export([both[0], Exported(other, None, {})], tmp_path / "some.csv")
+    assert not (tmp_path / "some.csv").exists()
+
+
 @given(st.text(alphabet=st.characters(codec="utf-8"), max_size=40))
 @settings(max_examples=60, deadline=None)
 def test_any_message_survives_csv_and_cannot_break_the_report(message: str) -> None:
-    text = as_csv(request_rows(sessions(), {2: message}))
+    text = as_csv([Exported(whole(), sessions(), {2: message})], Path("run.csv"))
     rows = list(csv.reader(io.StringIO(text, newline="")))
     assert rows[3][rows[0].index("error")] == message
     assert {len(row) for row in rows} == {len(rows[0])}
@@ -191,7 +209,7 @@ def test_files_that_cannot_be_are_refused_in_a_sentence(tmp_path: Path, name: st
     (tmp_path / "there.md").write_text("mine")
     before = sorted(tmp_path.iterdir())
     with pytest.raises(LmtuiError, match=words) as refused:
-        export(result(), sessions(), {}, tmp_path / name)
+        export([Exported(result(), sessions(), {})], tmp_path / name)
     assert str(tmp_path / name) in str(refused.value)
     assert sorted(tmp_path.iterdir()) == before
     assert (tmp_path / "there.md").read_text() == "mine"
@@ -199,16 +217,16 @@ def test_files_that_cannot_be_are_refused_in_a_sentence(tmp_path: Path, name: st
 
 def test_ticks_are_only_for_json_and_csv_needs_requests(tmp_path: Path) -> None:
     with pytest.raises(LmtuiError, match="holds ticks"):
-        export(result(), sessions(), {}, tmp_path / "run.csv", with_ticks=True)
+        export([Exported(result(), sessions(), {})], tmp_path / "run.csv", with_ticks=True)
     with pytest.raises(LmtuiError, match="no tick log any more"):
-        export(result(), None, {}, tmp_path / "run.csv")
+        export([Exported(result(), None, {})], tmp_path / "run.csv")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_force_replaces_the_file_behind_a_link(tmp_path: Path) -> None:
     (tmp_path / "real.md").write_text("old")
     (tmp_path / "link.md").symlink_to("real.md")
-    export(result(), None, {}, tmp_path / "link.md", force=True)
+    export([Exported(result(), None, {})], tmp_path / "link.md", force=True)
     assert (tmp_path / "link.md").is_symlink()
     assert (tmp_path / "real.md").read_text().startswith("# t")
 
@@ -224,6 +242,6 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(LmtuiError, match="No space left"):
-        export(result(), None, {}, path, force=True)
+        export([Exported(result(), None, {})], path, force=True)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]

@@ -12,7 +12,9 @@ from textual.pilot import Pilot
 
 from lmtui import paths
 from lmtui.results import history, remarks
+from lmtui.results.export import Exported
 from lmtui.results.rows import Row
+from lmtui.runner import kept
 from lmtui.tui import plotting, settings
 from lmtui.tui.app import LmtuiApp
 from lmtui.tui.screens.compare import CompareScreen
@@ -143,6 +145,25 @@ async def test_export_says_why_not_and_where(tmp_path: Path) -> None:
         await settle(pilot, lambda: screen.is_current)
         await settle(pilot, lambda: any("there is no run" in note.message for note in pilot.app._notifications))
         assert not (tmp_path / "a.md").exists(), "a row whose run is not here has nothing to export"
+
+
+async def test_marked_runs_go_into_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def to_export(name: str) -> Exported:
+        asked.append(name)
+        return Exported(result(run_id=name), None, {})
+
+    monkeypatch.setattr(kept, "to_export", to_export)
+    async with results() as (pilot, screen):
+        await pilot.press("down", "space", "home", "space", "e")
+        await settle(pilot, lambda: "2-runs.md" in screen_text(pilot.app))
+        await pilot.press("ctrl+u", *f"{tmp_path}/both.md", "enter")
+        await settle(pilot, lambda: "both.md: 2 runs" in screen_text(pilot.app))
+        assert screen.is_current
+    assert [name.split("-")[1] for name in asked] == ["run2", "run3"]
+    text = (tmp_path / "both.md").read_text()
+    assert all(name in text for name in asked)
 
 
 def rows(*cells: tuple[str, str, str]) -> list[Row]:

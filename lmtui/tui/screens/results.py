@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import ClassVar
@@ -276,14 +277,14 @@ class ResultsScreen(Screen[None]):
 
     @work(group=ACTIONS)
     async def action_export(self) -> None:
-        """Write the run to a file."""
-        if (row := self._table.current) is None:
+        """Write the marked runs, else this one, to a file."""
+        if not (run_ids := self._chosen()):
             return
-        run_id = row.text("run_id")
+        what = run_ids[0] if len(run_ids) == 1 else f"{len(run_ids)}-runs"
         name = await self.app.push_screen_wait(
             AskFile(
                 "Write to which file? Its ending is the format: .csv, .json or .md",
-                f"{os.getcwd()}/{run_id}.md",
+                f"{os.getcwd()}/{what}.md",
                 lambda path: export.check(path, force=True),
             )
         )
@@ -293,11 +294,11 @@ class ResultsScreen(Screen[None]):
         if is_there and await self.app.push_screen_wait(_replace(path)) != "yes":
             return
         try:
-            await asyncio.to_thread(_export, run_id, path)
+            await asyncio.to_thread(_export, run_ids, path)
         except LmtuiError as error:
             self._say(error)
         else:
-            self.notify(f"Written to {path}", markup=False)
+            self.notify(f"Written to {path}" + (f": {len(run_ids)} runs" if len(run_ids) > 1 else ""), markup=False)
 
     # The filter
 
@@ -341,10 +342,7 @@ def _replace(path: Path) -> Ask:
     return Ask(f"{path} exists", [Answer("n", "leave it", "no"), Answer("r", "replace it", "yes")])
 
 
-def _export(run_id: str, path: Path) -> None:
-    from lmtui.runner import kept, runs
+def _export(run_ids: Sequence[str], path: Path) -> None:
+    from lmtui.runner import kept
 
-    run = runs.find(run_id)
-    result, held = kept.result(run), kept.record(run)
-    sessions, errors = (None, {}) if held is None else (held.sessions, held.errors)
-    export.export(result, sessions, errors, path, force=True)
+    export.export([kept.to_export(run_id) for run_id in run_ids], path, force=True)
