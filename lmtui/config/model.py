@@ -236,6 +236,15 @@ class Request(Section):
         flag="--top-k",
         example="1",
     )
+    max_tokens: int | None = parameter(
+        None,
+        "Max tokens",
+        "Tokens that every request asks for, whatever the dataset says (none: the dataset's length)",
+        unit="tokens",
+        minimum=1,
+        maximum=MOST_TOKENS,
+        example="64",
+    )
     ignore_eos: bool = parameter(
         True,
         "Ignore EOS",

@@ -140,13 +140,19 @@ def _restful(options: argparse.Namespace, base_url: str | None, document: Docume
     document.set("load.warmup_requests", 0 if options.disable_warmup else 1)
     if options.disable_warmup:
         notes.append(PROBED)
-    if backend.api in ("completions", "chat") and not options.disable_stream:
-        notes.append(COUNTED)
     extra: dict[str, Any] = {"best_of": 1} if backend.api == "completions" else {}
     if backend.api == "trt":
         document.set("request.temperature", 1e-6)
         document.set("request.top_p", 1.0)
-    document.set("target.extra_body", {**extra, **_extra_body(options.extra_request_body)} or None)
+    extra |= _extra_body(options.extra_request_body)
+    for key, value in _overruled(extra).items():
+        document.set(key, value)
+        notes.append(
+            f"--extra-request-body sets {key} = {json.dumps(value)} for every request, and the plan has it so."
+        )
+    document.set("target.extra_body", extra or None)
+    if backend.api in ("completions", "chat") and document.get("request.stream"):
+        notes.append(COUNTED)
     if not options.multi:
         return [Point(RESTFUL.command, document, rate=options.request_rate)]
     made = []
@@ -188,6 +194,19 @@ def _extra_body(text: str | None) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise ConfigError(f'--extra-request-body {text}: must be a JSON object, such as {{"min_p": 0.1}}')
     return body
+
+
+def _overruled(body: dict[str, Any]) -> dict[str, Any]:
+    """Take the fields of a body that decide what is measured out of it, and return the keys that they overrule."""
+    found = {
+        key: body.pop(name) for name, key in (("model", "target.model"), ("stream", "request.stream")) if name in body
+    }
+    nested = body.get("sampling_params")
+    for fields in (body, nested if isinstance(nested, dict) else {}):
+        for name in ("max_tokens", "max_completion_tokens", "max_new_tokens"):
+            if name in fields:
+                found["request.max_tokens"] = fields.pop(name)
+    return found
 
 
 def _copy(document: Document) -> Document:

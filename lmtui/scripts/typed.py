@@ -58,8 +58,8 @@ def in_flags(text: str, options: argparse.Namespace) -> str:
         if known is None:
             return found[0]
         name = known.names[0].upper() if known.is_positional else known.names[-1]
-        if known.type == "switch":
-            return f"{key} ({name}){sets or ''}"
+        if sets and (known.key != key or known.type == "switch"):
+            return f"{name}: {key} = "  # the value is not the one that was typed
         return name + " " * bool(sets)
 
     return _KEY.sub(typed, text)

@@ -2,7 +2,8 @@
 
 Private generators stand for the global ones of LMDeploy's scripts and are consulted in the scripts' order, as if
 loading a model drew nothing: the dataset (see sharegpt, random_lengths), then the cuts (cancels; `random`) and the
-arrival gaps (arrivals; `numpy.random`). All of that uses raw output lengths; only then does a length of 0 become 1.
+arrival gaps (arrivals; `numpy.random`). All of that uses raw output lengths; only then does a length of 0 become 1, or
+`request.max_tokens` take the place of every length.
 What the scripts do not have (shared prefixes, warm-up prompts) draws nothing from either.
 """
 
@@ -47,7 +48,7 @@ def draw(config: Config, progress: Progress) -> Plan:
         PlannedRequest(
             index=index,
             prompt=draft.prompt.text,
-            output_len=max(draft.output_len, 1),
+            output_len=config.request.max_tokens or max(draft.output_len, 1),
             input_len=draft.prompt.length,
             token_ids=draft.prompt.token_ids,
             messages=draft.messages,
@@ -71,7 +72,7 @@ def draw(config: Config, progress: Progress) -> Plan:
     return Plan(
         requests=tuple(requests),
         warmup=_warmup(config, cutter, sample),
-        raised=raw.count(0),
+        raised=0 if config.request.max_tokens else raw.count(0),
         dropped=sample.dropped,
         notes=tuple(notes),
     )

@@ -245,6 +245,15 @@ def test_multi_runs_each_rate_with_the_same_prompts(
     assert len(set(prompts) - {"", "Hi"}) <= 8, "six prompts, and what a preflight asks"
 
 
+def test_fields_of_the_extra_body_reach_every_request(sharegpt_file: Path, tiny_folder: str) -> None:
+    with fake_server() as (server, url):
+        assert restful(url, sharegpt_file, tiny_folder, '--extra-request-body={"model": "b", "max_tokens": 2}') == 0
+        bodies = server.posts
+    assert {(body["model"], body["max_tokens"]) for body in bodies[-6:]} == {("b", 2)}
+    (row,) = rows(Path(f"lmdeploy_{time.strftime('%m%d')}_6_sharegpt.csv"))
+    assert row["total_output_tokens"] == "12"
+
+
 def test_the_duration_of_a_rate_has_the_wait_after_the_last_request(sharegpt_file: Path, tiny_folder: str) -> None:
     with fake_server() as (_, url):
         code = restful(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import math
 from typing import Any
 
@@ -142,6 +143,33 @@ def test_restful_switches() -> None:
     assert picked(flat, "request.stream", "request.ignore_eos", "load.warmup_requests") == [False, False, 0]
     assert flat["target.extra_body"] == {"best_of": 2, "min_p": 0.1}
     assert picked(flat, "target.trust_remote_code", "dataset.output_len") == [True, 9]
+
+
+@pytest.mark.parametrize("backend", ["lmdeploy", "lmdeploy-chat", "sglang", "trt"])
+def test_the_extra_body_overrules_what_the_plan_says(backend: str) -> None:
+    lengths: dict[str, dict[str, Any]] = {"sglang": {"sampling_params": {"max_new_tokens": 7, "min_p": 0.5}}, "lmdeploy-chat": {
+        "max_completion_tokens": 7}}  # fmt: skip
+    body = json.dumps({"model": "other", "stream": False, "seed": 3, **lengths.get(backend, {"max_tokens": 7})})
+    (point,), notes = made(
+        "profile-restful-api",
+        f"--backend={backend}",
+        "--dataset-path=d.json",
+        "--model=m",
+        f"--extra-request-body={body}",
+    )
+    flat = pointing.planned(point).flat()
+    assert picked(flat, "target.model", "request.stream", "request.max_tokens") == ["other", False, 7]
+    left: dict[str, dict[str, Any]] = {"sglang": {"sampling_params": {"min_p": 0.5}}, "lmdeploy": {"best_of": 1}}
+    assert flat["target.extra_body"] == {"seed": 3, **left.get(backend, {})}
+    assert sum(note.startswith("--extra-request-body sets ") for note in notes) == 3
+    assert pointing.COUNTED not in notes, "no stream, no stream_options"
+
+
+@pytest.mark.parametrize("field", ["prompt", "messages", "text", "text_input", "input_ids"])
+def test_the_extra_body_holds_no_prompt(field: str) -> None:
+    (point,), _ = made("profile-restful-api", "--dataset-path=d.json", f'--extra-request-body={{"{field}": "x"}}')
+    with pytest.raises(ConfigError, match=f'must not hold "{field}"'):
+        pointing.planned(point)
 
 
 def test_engine_flags_go_to_the_engine_that_the_script_gives_them_to() -> None:

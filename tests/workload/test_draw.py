@@ -194,3 +194,13 @@ def test_a_warm_up_of_the_plan_is_its_first_requests(drawn: Callable[..., Plan])
 
 def _same(one: PlannedRequest) -> tuple[str, int, int | None]:
     return one.prompt, one.output_len, one.input_len
+
+
+def test_one_length_for_all_changes_nothing_else(drawn: Callable[..., Plan]) -> None:
+    keys = {**OPEN, "dataset.output_len": 3, "dataset.range_ratio": 0.0, "target.kind": "simulated"}
+    plan, same = drawn(keys), drawn({**keys, "request.max_tokens": 17})
+    assert {request.output_len for request in same.requests} == {17}
+    assert (plan.raised > 0, same.raised) == (True, 0)
+    assert [(one.prompt, one.due_s, one.cancel_after) for one in same.requests] == [
+        (one.prompt, one.due_s, one.cancel_after) for one in plan.requests
+    ]
