@@ -147,8 +147,10 @@ def test_restful_switches() -> None:
 
 @pytest.mark.parametrize("backend", ["lmdeploy", "lmdeploy-chat", "sglang", "trt"])
 def test_the_extra_body_overrules_what_the_plan_says(backend: str) -> None:
-    lengths: dict[str, dict[str, Any]] = {"sglang": {"sampling_params": {"max_new_tokens": 7, "min_p": 0.5}}, "lmdeploy-chat": {
-        "max_completion_tokens": 7}}  # fmt: skip
+    lengths: dict[str, dict[str, Any]] = {
+        "sglang": {"sampling_params": {"max_new_tokens": 7, "min_p": 0.5}},
+        "lmdeploy-chat": {"max_completion_tokens": 7},
+    }
     body = json.dumps({"model": "other", "stream": False, "seed": 3, **lengths.get(backend, {"max_tokens": 7})})
     (point,), notes = made(
         "profile-restful-api",
