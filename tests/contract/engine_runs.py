@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from lmtui.config.model import Config
 from lmtui.metrics.result import Result
 from lmtui.runner.rundir import RunDirectory, Status
+from tests.contract.stub_run import DIE_AFTER, STEP_S
 
 
 def config(kind: str, model: str, **sections: dict[str, Any]) -> Config:
@@ -28,10 +30,11 @@ def start(config: Config, *arguments: str) -> tuple[RunDirectory, subprocess.Pop
     run = RunDirectory.create(config)
     with run.log_path.open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.contract.stub_run", str(run.path), *arguments],
+            [sys.executable, "-m", "tests.contract.stub_run", str(run.path)],
             stdout=log,
             stderr=log,
             start_new_session=True,
+            env={**os.environ, **dict(zip((STEP_S, DIE_AFTER), arguments, strict=False))},
         )
     return run, process
 

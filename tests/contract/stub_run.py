@@ -1,28 +1,27 @@
-"""A run process whose PyTorch engine is LMDeploy's own over the stub executor.
+"""A run process whose PyTorch engine is LMDeploy's own over the stub executor; its arguments are the run process's.
 
-python -m tests.contract.stub_run RUN_DIRECTORY [STEP_SECONDS [DIE_AFTER_STEPS]]
+The environment says how the stub behaves: STEP_S (seconds a step takes) and DIE_AFTER (steps until the engine dies).
 """
 
 from __future__ import annotations
 
+import os
 import sys
-from pathlib import Path
 
-from lmtui.runner.process import RunProcess
-from lmtui.runner.rundir import RunDirectory
+STEP_S, DIE_AFTER = "STUB_STEP_S", "STUB_DIE_AFTER"
 
 
 def main() -> int:
+    from lmtui.runner import process
     from lmtui.targets import lmdeploy_preflight
     from tests.contract import stub_executor
 
     stub_executor.install()
     lmdeploy_preflight.refuse = lambda config: None  # it would find that there is no GPU
-    if len(sys.argv) > 2:
-        stub_executor.StubExecutor.step_s = float(sys.argv[2])
-    if len(sys.argv) > 3:
-        stub_executor.StubExecutor.die_after = int(sys.argv[3])
-    return RunProcess(RunDirectory(Path(sys.argv[1])), []).main()
+    stub_executor.StubExecutor.step_s = float(os.environ.get(STEP_S, "0"))
+    if DIE_AFTER in os.environ:
+        stub_executor.StubExecutor.die_after = int(os.environ[DIE_AFTER])
+    return process.main()
 
 
 if __name__ == "__main__":
