@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
 import time
@@ -93,7 +94,12 @@ def follow(directory: RunDirectory, *, quiet: bool) -> Status:
 
 
 def perform(
-    config: Config, notes: Sequence[str], *, quiet: bool, begin: Begin | None = None
+    config: Config,
+    notes: Sequence[str],
+    *,
+    quiet: bool,
+    begin: Begin | None = None,
+    interrupts: Interrupts | None = None,
 ) -> tuple[RunDirectory, Status]:
     """Start a run and follow it to its end; an INT or TERM that comes before it has started is passed on then.
 
@@ -102,12 +108,13 @@ def perform(
         notes: Sentences for the result.
         quiet: Whether no progress is shown.
         begin: Starts it; None: `spawn.start`.
+        interrupts: What hears INT and TERM already, in a series of runs; None: it is heard for this run alone.
     """
     from lmtui.runner import spawn
 
-    with Interrupts() as interrupts:
+    with Interrupts() if interrupts is None else contextlib.nullcontext(interrupts) as hearing:
         directory = (begin or spawn.start)(config, notes)
-        return directory, _until_end(directory, interrupts, quiet=quiet)
+        return directory, _until_end(directory, hearing, quiet=quiet)
 
 
 def start(config: Config, notes: Sequence[str], begin: Begin | None = None) -> RunDirectory:
@@ -154,6 +161,11 @@ class Interrupts:
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+
+    @property
+    def came(self) -> bool:
+        """Whether an INT or TERM came."""
+        return self._heard > 0
 
     def pass_on(self, directory: RunDirectory) -> bool:
         """Tell the run what was heard since the last time; return whether it hears of it for the first time."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -18,8 +19,9 @@ from lmtui.scripts.typed import in_flags, refuse_missing
 
 if TYPE_CHECKING:
     from lmtui.config.model import Config
-    from lmtui.headless import Begin
+    from lmtui.headless import Begin, Interrupts
     from lmtui.runner.rundir import RunDirectory, Status
+    from lmtui.runner.spawn import Series
     from lmtui.scripts.report import Report
 
 
@@ -34,6 +36,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from lmtui.headless import Interrupts
     from lmtui.runner.spawn import Series
     from lmtui.scripts import row_file
 
@@ -53,19 +56,39 @@ def _run(options: argparse.Namespace) -> int:
         from lmtui.headless import need_terminal
 
         need_terminal()
-    code = 0
+    with Series() as series, contextlib.nullcontext() if options.tui else Interrupts() as interrupts:
+        return _in_turn(options, [(point, config, (*notes, *own)) for point, config, own in ready], series, interrupts)
+
+
+def _in_turn(
+    options: argparse.Namespace,
+    ready: Sequence[tuple[Point, Config, Sequence[str]]],
+    series: Series,
+    interrupts: Interrupts | None,
+) -> int:
+    """Do the runs one after another and return the exit code; one that failed or was stopped is the last.
+
+    Each is printed and has its row before the next one begins; an interrupt that comes then waits for that.
+    """
+    code, started = 0, 0
     done: list[tuple[Point, Report]] = []
-    with Series() as series:
-        for point, config, own in ready:
+    try:
+        for point, config, notes in ready:
+            started += 1
             if point.label and not _is_quiet(options):
                 _say(f"--- {point.label}")
-            begin = partial(series.start, is_last=point is points[-1])
-            directory, status = _perform(options, config, (*notes, *own), begin)
+            begin = partial(series.start, is_last=started == len(ready))
+            directory, status = _perform(options, config, notes, begin, interrupts)
             made, one = _conclude(options, point, directory, status, is_first=not done)
+            if interrupts is not None and interrupts.came and started < len(ready):
+                one = INTERRUPTED
+            if one in (TARGET, INTERRUPTED):
+                return one
             done.append((point, made))
             code = code or one
-            if one in (TARGET, INTERRUPTED):
-                break
+    finally:
+        if left := [point.label for point, _, _ in ready[started:]]:
+            _say(f"lmtui: not started: {', '.join(left)}")
     if options.script == GUIDED.command and not options.json:
         from lmtui.scripts.report import comparison
 
@@ -134,13 +157,17 @@ def _show_plans(options: argparse.Namespace, points: list[Point], notes: Sequenc
 
 
 def _perform(
-    options: argparse.Namespace, config: Config, notes: Sequence[str], begin: Begin
+    options: argparse.Namespace,
+    config: Config,
+    notes: Sequence[str],
+    begin: Begin,
+    interrupts: Interrupts | None,
 ) -> tuple[RunDirectory, Status]:
     """Do one run to its end, in the application when that was asked for."""
     from lmtui import headless
 
     if not options.tui:
-        return headless.perform(config, notes, quiet=_is_quiet(options), begin=begin)
+        return headless.perform(config, notes, quiet=_is_quiet(options), begin=begin, interrupts=interrupts)
     from lmtui.tui.app import run as application
 
     directory = headless.start(config, notes, begin)

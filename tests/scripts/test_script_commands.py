@@ -314,7 +314,60 @@ def test_an_interrupt_stops_the_rate_and_leaves_out_the_others(sharegpt_file: Pa
     assert child.returncode == 130
     assert "no row appended to mine.csv: the run was cut short (stopped)" in said
     assert not Path("mine.csv").exists()
-    assert len(runs.all_runs()) == 1, "the second rate was not started"
+    assert "lmtui: not started: 2 req/s\n" in said
+    assert len(runs.all_runs()) == 1
+
+
+def test_an_interrupt_between_two_runs_waits_for_the_row_and_leaves_out_the_others(
+    sharegpt_file: Path, tiny_folder: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    really = command._conclude
+
+    def conclude(*arguments: Any, **more: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGINT)
+        return really(*arguments, **more)
+
+    monkeypatch.setattr(command, "_conclude", conclude)
+    with fake_server() as (_, url):
+        code = restful(
+            url, sharegpt_file, tiny_folder, "--multi", "--request-rate-range=200,300,400,500", "--disable-warmup",
+            "--output-file=mine.csv",
+        )  # fmt: skip
+    assert code == 130
+    assert [(row["request_rate"], row["completed"]) for row in rows(Path("mine.csv"))] == [("200", "6")]
+    said = capsys.readouterr()
+    assert said.out.count(" Serving Benchmark Result ") == 1
+    assert "lmtui: not started: 300 req/s, 400 req/s, 500 req/s\n" in said.err
+    assert len(runs.all_runs()) == 1
+
+
+def test_a_server_that_dies_between_two_rates_costs_only_what_follows(
+    sharegpt_file: Path, tiny_folder: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(pointing, "checked", _hurried(pointing.checked))
+    really = command._conclude
+    is_dead = threading.Event()
+
+    def conclude(*arguments: Any, **more: Any) -> Any:
+        is_dead.set()
+        return really(*arguments, **more)
+
+    def reply(seen: Seen) -> Reply:
+        return Reply(503, {"message": "going down"}) if is_dead.is_set() else answer(seen)
+
+    monkeypatch.setattr(command, "_conclude", conclude)
+    with fake_server(reply) as (_, url):
+        code = restful(
+            url, sharegpt_file, tiny_folder, "--multi", "--request-rate-range=200,300,400,500", "--disable-warmup",
+            "--output-file=mine.csv",
+        )  # fmt: skip
+    said = capsys.readouterr()
+    assert code == 3
+    assert [row["request_rate"] for row in rows(Path("mine.csv"))] == ["200"]
+    assert said.out.count(" Serving Benchmark Result ") == 1
+    assert "sent nothing: " in said.err
+    assert "lmtui: not started: 400 req/s, 500 req/s\n" in said.err
+    assert len(runs.all_runs()) == 2
 
 
 def test_no_server_is_exit_code_3_and_no_row(
