@@ -6,26 +6,21 @@ import csv
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lmtui.targets import tiny_model
-from tests.servers import RunningServer, transformers_serve
+from tests.servers import RunningServer
 
 pytestmark = pytest.mark.slow
 
 REQUESTS, OUTPUT_LEN = 12, 8
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LMTUI_HOME", str(tmp_path_factory.mktemp("serving")))
-        with transformers_serve(tiny_model.path()) as server:
-            yield server
+@pytest.fixture
+def server(transformers_server: RunningServer) -> RunningServer:
+    return transformers_server
 
 
 @pytest.fixture(autouse=True)

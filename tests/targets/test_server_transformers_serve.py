@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from lmtui.errors import TargetError
 from lmtui.metrics.sessions import Outcome, TokenSource
-from lmtui.targets import tiny_model
 from lmtui.targets.server import ServerTarget
-from tests.servers import RunningServer, transformers_serve
+from tests.servers import RunningServer
 from tests.targets.making import config, request
 from tests.wire.record import Record
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LMTUI_HOME", str(tmp_path_factory.mktemp("home")))
-        with transformers_serve(tiny_model.path()) as server:
-            yield server
+@pytest.fixture
+def server(transformers_server: RunningServer) -> RunningServer:
+    return transformers_server
 
 
 @pytest.mark.parametrize("api", ["completions", "chat"])

@@ -26,18 +26,14 @@ from typing import Any
 import httpx
 import pytest
 
-from lmtui.targets import tiny_model
-from tests.servers import RunningServer, transformers_serve
+from tests.servers import RunningServer
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LMTUI_HOME", str(tmp_path_factory.mktemp("home")))
-        with transformers_serve(tiny_model.path()) as server:
-            yield server
+@pytest.fixture
+def server(transformers_server: RunningServer) -> RunningServer:
+    return transformers_server
 
 
 @pytest.fixture
