@@ -105,6 +105,8 @@ class _Parser(argparse.ArgumentParser):
             name = flags[0].partition("=")[0]
             near = difflib.get_close_matches(name, self._option_string_actions, 1, ALIKE)
             self.error(f"unknown flag {name}" + (f"; the closest is {near[0]}" if near else ""))
+        if rest:
+            self.error(f"{rest[0]!r} is one argument too many")
         return options, rest
 
     def error(self, message: str) -> NoReturn:

@@ -76,12 +76,14 @@ class Script:
         help: What it measures.
         flags: Its flags, in the order of its help.
         fixed: Config key → value that the script always has, whatever its flags.
+        example: A command line of it, without its name.
     """
 
     command: str
     help: str
     flags: tuple[Flag, ...]
     fixed: Mapping[str, object] = field(default_factory=dict)
+    example: str = ""
 
 
 QUANT_POLICIES: Mapping[str, int] = {
@@ -279,6 +281,7 @@ THROUGHPUT = Script(
         *(flag for flag in _ENGINE if flag.names != ("--session-len",)),
     ),
     _CLOSED,
+    "ShareGPT_V3.json Qwen/Qwen2.5-7B-Instruct -c 64 -n 1000 --cancel-rate 0.1",
 )  # fmt: skip
 PIPELINE = Script(
     "profile-pipeline-api",
@@ -293,6 +296,7 @@ PIPELINE = Script(
         *_pipeline_engine(),
     ),
     _ALL_AT_ONCE,
+    "ShareGPT_V3.json Qwen/Qwen2.5-7B-Instruct --stream-output -n 1000",
 )
 GUIDED = Script(
     "benchmark-guided",
@@ -318,6 +322,7 @@ GUIDED = Script(
         *_pipeline_engine(),
     ),
     _ALL_AT_ONCE,
+    "ShareGPT_V3.json Qwen/Qwen2.5-7B-Instruct --response-format json_object --stream-output",
 )  # fmt: skip
 RESTFUL = Script(
     "profile-restful-api",
@@ -367,6 +372,7 @@ RESTFUL = Script(
     ),
     {"target.kind": "server", "load.mode": "open", "request.temperature": 0.0, "load.warmup_prompts": "plan",
      "load.warmup_pause_s": 1.5, "target.retokenize": True},
+    "--backend lmdeploy --dataset-path ShareGPT_V3.json --request-rate 8",
 )  # fmt: skip
 
 SCRIPTS: Mapping[str, Script] = {script.command: script for script in (THROUGHPUT, PIPELINE, RESTFUL, GUIDED)}

@@ -487,3 +487,13 @@ def test_an_unknown_flag_names_the_closest(capsys: pytest.CaptureFixture[str]) -
     with pytest.raises(SystemExit):
         main(["profile-throughput", "a", "b", "--max-batch-size=4"])
     assert "unknown flag --max-batch-size. See" in capsys.readouterr().err, "nothing there means the same"
+
+
+def test_an_argument_too_many_is_named_with_the_commands_own_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["benchmark-guided", "a", "b", "--response-format=json_schema", "--json", "schema.json"])
+    assert left.value.code == 2
+    said = capsys.readouterr().err
+    assert said == (
+        "lmtui benchmark-guided: 'schema.json' is one argument too many. See `lmtui benchmark-guided --help`\n"
+    )

@@ -21,7 +21,7 @@ from lmtui.config.script_flags import QUANT_POLICIES, SCRIPTS, Flag, Script
 from lmtui.scripts.parser import fill, quant_policy
 
 FACTS = Path(__file__).parents[1] / "data" / "script_flags"
-OWN = {"--dry-run", "--json", "--tui", "--yes", "-h"}
+OWN = {"--dry-run", "--json", "--tui", "-h", "--help"}
 COMMANDS = list(SCRIPTS)
 
 
@@ -69,7 +69,17 @@ def test_every_flag_of_the_script_is_there_with_its_type_choices_and_default(com
 def test_no_flag_is_invented(command: str) -> None:
     known = {name for fact in recorded(command) for name in fact["names"]}
     extra = {name for name in actions(command) if name not in known}
-    assert extra == {*OWN, "--help"}
+    assert extra == (OWN | {"--yes"} if command == "profile-restful-api" else OWN), "it alone downloads"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_example_of_the_help_is_one(command: str) -> None:
+    parser = parser_of(SCRIPTS[command])
+    example = SCRIPTS[command].example
+    parser.parse_args(example.split())
+    said = " ".join(parser.format_help().split())
+    assert f"example: lmtui {command} {example}" in said
+    assert "(default: " in said
 
 
 @pytest.mark.parametrize("command", COMMANDS)
