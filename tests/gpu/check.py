@@ -16,6 +16,9 @@ through lmtui as a user would, and checks that
 - at cancel rate 0.5 requests were cut, and the target told when it let go of each;
 - no process of the run is left, and the GPU memory is back to what it was (within 256 MiB, after at most 60 s).
 
+Each engine then does both runs once more as a series (`turbomind-kept`), and it is checked that the second found the
+engine loaded.
+
 Runs are kept under a temporary LMTUI_HOME, which is printed and left for a look when something failed. The exit code is
 0 when every line of the table says ok, else 1. Allow five minutes for a GPU.
 """
@@ -32,8 +35,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +53,15 @@ from lmtui.workload import tiny_tokenizer
 
 TARGETS = (
     "turbomind",
+    "turbomind-kept",
     "pytorch",
+    "pytorch-kept",
     "pipeline-turbomind",
     "pipeline-pytorch",
     "api-server-turbomind",
     "api-server-pytorch",
 )
+KEPT = "-kept"
 RATES = (0.0, 0.5)
 REQUESTS, CONCURRENCY, INPUT_LEN, OUTPUT_LEN = 100, 16, 64, 64
 RUN_S, SERVER_S, MEMORY_S = 900.0, 600.0, 60.0
@@ -117,9 +124,15 @@ def check(target: str, model: str, tp: int) -> Iterator[Line]:
             except RuntimeError as error:
                 yield _shown(Line(target, 0.0, None, 0.0, (str(error),)))
                 return
+        series = stack.enter_context(spawn.Series()) if target.endswith(KEPT) else None
         for rate in RATES:
-            result, problems = perform(config(target, model, tp, rate, url))
-            held = 0 if url is None else used_bytes() - before
+            is_kept = series is not None and rate != RATES[-1]
+            begin = spawn.start if series is None else partial(series.start, is_last=not is_kept)
+            made = config(target.removesuffix(KEPT), model, tp, rate, url)
+            result, problems = perform(made, begin, is_kept=is_kept)
+            if series is not None and rate != RATES[0] and result is not None:
+                problems = (*problems, *was_anew(result))
+            held = used_bytes() - before if is_kept or url is not None else 0
             kept = wait_for_memory(before + held)
             if kept > MEMORY_SLACK:
                 problems = (*problems, f"{kept / 2**20:.0f} MiB of GPU memory are not back")
@@ -130,10 +143,18 @@ def check(target: str, model: str, tp: int) -> Iterator[Line]:
         yield _shown(Line(target, 0.0, None, kept / 2**20, (words,)))
 
 
-def perform(made: Config) -> tuple[Result | None, tuple[str, ...]]:
-    """Do a run to its end; return its result and what is wrong with it."""
+def was_anew(result: Result) -> Iterator[str]:
+    """Yield what is wrong with a run that should have found the engine loaded."""
+    if not any("has answered its requests before" in note for note in result.notes):
+        yield f"the engine was not kept: {'; '.join(result.notes)}"
+
+
+def perform(
+    made: Config, begin: Callable[[Config], RunDirectory], *, is_kept: bool
+) -> tuple[Result | None, tuple[str, ...]]:
+    """Do a run to its end; return its result and what is wrong with it. `is_kept`: its engine stays loaded."""
     try:
-        run = spawn.start(made)
+        run = begin(made)
     except Exception as error:
         return None, (f"{type(error).__name__}: {error}",)
     give_up_at = time.monotonic() + RUN_S
@@ -146,10 +167,10 @@ def perform(made: Config) -> tuple[Result | None, tuple[str, ...]]:
     result = run.result()
     if result is None or status.exit_code != 0:
         return result, (f"{status.phase}: {status.message or 'no word'}",)
-    return result, tuple(faults(run, result, made.cancel.rate, status.pid))
+    return result, tuple(faults(run, result, made.cancel.rate, status.pid, is_kept=is_kept))
 
 
-def faults(run: RunDirectory, result: Result, rate: float, pid: int) -> Iterator[str]:
+def faults(run: RunDirectory, result: Result, rate: float, pid: int, *, is_kept: bool) -> Iterator[str]:
     """Yield what is wrong with a run that ended by itself."""
     try:
         identities.check(recorded.read(run.path, REQUESTS).sessions, result)
@@ -166,7 +187,7 @@ def faults(run: RunDirectory, result: Result, rate: float, pid: int) -> Iterator
         yield "no request was cut"
     elif rate > 0 and cancel is not None and result.config["target"]["kind"] != "server" and not cancel.let_go_ms.n:
         yield "nobody told when a cut request was let go of"
-    if left := reaper.stragglers(pid):
+    if not is_kept and (left := reaper.stragglers(pid)):
         yield f"processes are left: {left}"
 
 
