@@ -283,11 +283,13 @@ class _Inbox:
         return taken
 
     def _read(self, stream: Any) -> None:
-        for output in stream:
-            self._waiting.append((time.monotonic_ns(), output))
-            if len(self._waiting) == 1:  # else the loop has been told and has not come yet
-                self._loop.call_soon_threadsafe(self._news.set)
-        self._loop.call_soon_threadsafe(self._ended)
+        try:
+            for output in stream:
+                self._waiting.append((time.monotonic_ns(), output))
+                if len(self._waiting) == 1:  # else the loop has been told and has not come yet
+                    self._loop.call_soon_threadsafe(self._news.set)
+        finally:  # what it raises goes to the log, and the requests that are not over are ended
+            self._loop.call_soon_threadsafe(self._ended)
 
     def _ended(self) -> None:
         self._is_over = True
