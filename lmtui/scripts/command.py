@@ -55,6 +55,8 @@ def _run(options: argparse.Namespace) -> int:
     if options.tui:
         from lmtui.headless import need_terminal
 
+        if options.json:
+            raise LmtuiError("--tui and --json do not go together: leave out one of them")
         need_terminal()
     with Series() as series, contextlib.nullcontext() if options.tui else Interrupts() as interrupts:
         return _in_turn(options, [(point, config, (*notes, *own)) for point, config, own in ready], series, interrupts)
@@ -76,10 +78,11 @@ def _in_turn(
         for point, config, notes in ready:
             started += 1
             if point.label and not _is_quiet(options):
-                _say(f"--- {point.label}")
+                hint = " (leave the application with ctrl+q when it is done: the next one starts then)"
+                _say(f"--- {point.label}{hint * (options.tui and started < len(ready))}")
             begin = partial(series.start, is_last=started == len(ready))
-            directory, status = _perform(options, config, notes, begin, interrupts)
-            made, one = _conclude(options, point, directory, status, is_first=not done)
+            directory, status, is_told = _perform(options, config, notes, begin, interrupts)
+            made, one = _conclude(options, point, directory, status, is_first=not done, is_told=is_told)
             if interrupts is not None and interrupts.came and started < len(ready):
                 one = INTERRUPTED
             if one in (TARGET, INTERRUPTED):
@@ -162,17 +165,19 @@ def _perform(
     notes: Sequence[str],
     begin: Begin,
     interrupts: Interrupts | None,
-) -> tuple[RunDirectory, Status]:
-    """Do one run to its end, in the application when that was asked for."""
+) -> tuple[RunDirectory, Status, bool]:
+    """Do one run to its end, in the application when that was asked for; whether that told of its figures."""
     from lmtui import headless
+    from lmtui.runner import runs
 
     if not options.tui:
-        return headless.perform(config, notes, quiet=_is_quiet(options), begin=begin, interrupts=interrupts)
+        return *headless.perform(config, notes, quiet=_is_quiet(options), begin=begin, interrupts=interrupts), False
     from lmtui.tui.app import run as application
 
     directory = headless.start(config, notes, begin)
     application(attach=directory.run_id)
-    return directory, headless.follow(directory, quiet=_is_quiet(options))
+    is_told = runs.current(directory).is_final
+    return directory, headless.follow(directory, quiet=_is_quiet(options)), is_told
 
 
 def _is_quiet(options: argparse.Namespace) -> bool:
@@ -180,9 +185,18 @@ def _is_quiet(options: argparse.Namespace) -> bool:
 
 
 def _conclude(
-    options: argparse.Namespace, point: Point, directory: RunDirectory, status: Status, *, is_first: bool
+    options: argparse.Namespace,
+    point: Point,
+    directory: RunDirectory,
+    status: Status,
+    *,
+    is_first: bool,
+    is_told: bool,
 ) -> tuple[Report, int]:
-    """Print the table, append the row, and say on stderr what the script leaves out; return the exit code."""
+    """Print the table, append the row, and say on stderr what the script leaves out; return the exit code.
+
+    `is_first`: no run came before. `is_told`: the application has printed lmtui's own account of the run.
+    """
     from lmtui.headless import report as lmtui_report
     from lmtui.runner.recorded import read
     from lmtui.scripts import row_file
@@ -198,7 +212,7 @@ def _conclude(
         code = lmtui_report(directory, status, as_json=True, quiet=_is_quiet(options), strict=False)
     else:
         print(made.totals * is_first + made.text, end="", flush=True)
-        code = _summarise(directory, status)
+        code = _summarise(directory, status, is_told=is_told)
     for message in made.messages:
         _say(f"note: {message}")
     if (file := row_file.named(options)) is not None:
@@ -222,14 +236,14 @@ def _nothing_sent(directory: RunDirectory, status: Status) -> LmtuiError:
     return error
 
 
-def _summarise(directory: RunDirectory, status: Status) -> int:
-    """Print lmtui's own account of a run on stderr: outcomes, real lengths, grade."""
-    import contextlib
+def _summarise(directory: RunDirectory, status: Status, *, is_told: bool) -> int:
+    """Print lmtui's own account of a run on stderr: outcomes, real lengths, grade; its table only when it is news."""
+    import io
 
     from lmtui.headless import report as lmtui_report
 
-    with contextlib.redirect_stdout(sys.stderr):
-        return lmtui_report(directory, status, as_json=False, quiet=False, strict=False)
+    with contextlib.redirect_stdout(io.StringIO() if is_told else sys.stderr):
+        return lmtui_report(directory, status, as_json=False, quiet=is_told, strict=False)
 
 
 def _say(line: str) -> None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 READY_S = 5.0
 """The restful script does not wait for its server at all; this long a slow answer may take."""
+PATIENCE_S = 6 * 60 * 60.0
+"""The restful script gives each request six hours, and silence no limit: sent all at once, the last ones wait long."""
 
 
 COUNTED = (
@@ -134,6 +136,8 @@ def _restful(options: argparse.Namespace, base_url: str | None, document: Docume
     document.set("target.preset", backend.preset)
     document.set("target.base_url", base_url)
     document.set("target.ready_timeout_s", READY_S)
+    document.set("target.timeout_s", PATIENCE_S)
+    document.set("target.idle_timeout_s", PATIENCE_S)
     if backend.api not in ("completions", "chat"):
         document.set("target.api_key_env", "")  # the scripts send the key on OpenAI's APIs alone
     document.set("dataset.path", options.dataset_path or None)

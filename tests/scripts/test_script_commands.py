@@ -405,6 +405,7 @@ def test_with_tui_it_is_watched_and_leaves_the_same(sharegpt_file: Path, tiny_fo
         child.sendcontrol("q")
         child.expect("Serving Benchmark Result", timeout=60)
         child.expect("row appended to mine.csv", timeout=60)
+        assert "6 planned" not in str(child.before), "the application has told it when it was left"
         child.expect(pexpect.EOF, timeout=60)
         child.close()
     assert child.exitstatus == 0
@@ -414,6 +415,8 @@ def test_with_tui_it_is_watched_and_leaves_the_same(sharegpt_file: Path, tiny_fo
 def test_tui_needs_a_terminal(sharegpt_file: Path, tiny_folder: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert restful("http://127.0.0.1:9", sharegpt_file, tiny_folder, "--tui") == 2
     assert "needs a terminal" in capsys.readouterr().err
+    assert restful("http://127.0.0.1:9", sharegpt_file, tiny_folder, "--tui", "--json") == 2
+    assert "--tui and --json do not go together" in capsys.readouterr().err
     assert runs.all_runs() == []
 
 

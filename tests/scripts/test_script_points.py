@@ -90,6 +90,7 @@ def test_restful_keeps_the_scripts_defaults() -> None:
         1,
     ]
     assert flat["target.ready_timeout_s"] == 5, "the script does not wait at all"
+    assert picked(flat, "target.timeout_s", "target.idle_timeout_s") == [21600, 21600]
     assert picked(flat, "load.warmup_prompts", "load.warmup_pause_s") == ["plan", 1.5]
     assert picked(flat, "request.temperature", "request.ignore_eos", "request.stream") == [0.0, True, True]
     assert flat["target.extra_body"] == {}
