@@ -101,7 +101,6 @@ class Exchange:
         "_body_bytes",
         "_cut_tokens",
         "_decoder",
-        "_detail",
         "_end",
         "_ended_inside",
         "_has_head",
@@ -136,7 +135,6 @@ class Exchange:
         self._at_ns = 0
         self._body = b""
         self._body_bytes = 0
-        self._detail = ""
         self._ended_inside = False
         self._cut_tokens = UNKNOWN
         self._response: Response | None = None
@@ -279,7 +277,7 @@ class Exchange:
         """Stop at the first thing that ends the reading, and judge what has come until then."""
         if self.ending is not None:
             return
-        self.ending, self._detail = ending, detail
+        self.ending = ending
         self._stats.events += self.answer.content_events
         self._response = Response(
             ending=ending,
