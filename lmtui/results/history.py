@@ -78,46 +78,46 @@ def has_run(path: Path, run_id: str) -> bool:
 
 
 def append(path: Path, result: Result) -> tuple[str, ...]:
-    """Append the row of a result; return sentences about what was done besides (a foreign file set aside).
+    """Append the row of a result unless the run has one, decided under the lock.
+
+    Returns:
+        Sentences about what was done besides (a foreign file set aside).
 
     Raises:
         LmtuiError: The row could not be written; the file is as it was.
     """
     path = path.resolve()  # a linked history is locked and grown where it really is
     with locked(path):
+        if path.exists() and _header(path) is not None and has_run(path, result.run_id):
+            return ()
         return _append(path, [columns.cells(result)])
 
 
-def append_once(path: Path, result: Result) -> bool:
-    """Append the row of a result unless the run has one, decided under the lock; return whether it was appended."""
-    path = path.resolve()
-    with locked(path):
-        if path.exists() and _header(path) is not None and has_run(path, result.run_id):
-            return False
-        _append(path, [columns.cells(result)])
-    return True
+def append_new(path: Path, rows: Iterable[Mapping[str, str]], report: Callable[[str], None] | None = None) -> int:
+    """Append those rows (column → cell) whose `run_id` the file does not have; return how many.
 
-
-def append_new(path: Path, rows: Iterable[Mapping[str, str]]) -> int:
-    """Append those rows (column → cell) whose `run_id` the file does not have; return how many."""
+    `report` takes the sentences that `append` returns.
+    """
     path = path.resolve()
     with locked(path):
         known = {row.text("run_id") for row in read(path)} if path.exists() and _header(path) is not None else set()
         new = [row for row in rows if row["run_id"] not in known]
-        if new:
-            _append(path, new)
+        notes = _append(path, new) if new else ()
+    for note in notes if report is not None else ():
+        report(note)
     return len(new)
 
 
 def import_csv(path: Path, history: Path, report: Callable[[str], None] | None = None) -> int:
     """Append the rows of a CSV that LMDeploy's scripts wrote, without those that are there; return how many.
 
-    `report` takes a sentence for each line that is no row; without it such a line is an error and nothing is imported.
+    `report` takes a sentence for each line that is no row, and for a foreign history set aside; without it such a line
+    is an error and nothing is imported.
 
     Raises:
         LmtuiError: The file cannot be read, is none of the scripts', or has a bad line that nothing takes.
     """
-    return append_new(history, read_script_csv(path, report).rows)
+    return append_new(history, read_script_csv(path, report).rows, report)
 
 
 def _unreadable(path: Path, error: OSError) -> LmtuiError:

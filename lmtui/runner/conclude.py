@@ -34,12 +34,12 @@ def conclude(run: RunDirectory, status: Status, phase: str) -> Result:
             result = figures(run, status, phase)
             run.write_result(result)
         try:
-            history.append_once(run.history_path, result)
+            notes = history.append(run.history_path, result)
         except LmtuiError as error:
-            note = f"This run has no row in the history: {error}"
-            if note not in result.notes:
-                result = msgspec.structs.replace(result, notes=(*result.notes, note))
-                run.write_result(result)
+            notes = (f"This run has no row in the history: {error}",)
+        if new := tuple(note for note in notes if note not in result.notes):
+            result = msgspec.structs.replace(result, notes=(*result.notes, *new))
+            run.write_result(result)
         return result
 
 

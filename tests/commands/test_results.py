@@ -18,7 +18,7 @@ def test_the_listing_leaves_the_trash_out_and_says_so(
     monkeypatch.setenv("LMTUI_HOME", str(tmp_path))
     kept = tmp_path / "history.csv"
     for run_id in ("a", "b"):
-        history.append_once(kept, result(run_id))
+        history.append(kept, result(run_id))
     remarks.change(kept, {"b": remarks.Remark(trashed_at="2026-01-01T00:00:00Z")})
     assert main(["results", "--json"]) == 0
     said = capsys.readouterr()

@@ -33,7 +33,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def found(kept: Path, *results: Result) -> str | None:
     for one in results:
-        history.append_once(kept, one)
+        history.append(kept, one)
     row = find(EXPERIMENT)
     return None if row is None else row.text("run_id")
 
@@ -80,7 +80,7 @@ def test_a_history_that_cannot_be_read_gives_none(kept: Path) -> None:
 
 def test_its_latencies_are_those_of_the_result(kept: Path) -> None:
     made_one = run("a")
-    history.append_once(kept, made_one)
+    history.append(kept, made_one)
     row = find(EXPERIMENT)
     assert row is not None
     for key in ("ttft_ms", "itl_ms", "e2e_ms"):

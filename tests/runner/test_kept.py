@@ -114,3 +114,15 @@ def test_a_history_that_takes_no_row_is_a_note() -> None:
         == 1
     )
     assert conclude(run, status(run), "done") == found == run.result()
+
+
+def test_a_history_of_something_else_is_set_aside_and_the_result_says_where() -> None:
+    run = RunDirectory.create(config())
+    run.write_status(status(run))
+    paths.history().write_text("date;temperature\n")
+    found = conclude(run, status(run), "done")
+    (note,) = [one for one in found.notes if "was not a history of lmtui" in one]
+    (aside,) = paths.history().parent.glob("history-foreign-*.csv")
+    assert aside.name in note
+    assert conclude(run, status(run), "done") == found == run.result()
+    assert [row.text("run_id") for row in history.read(paths.history())] == [run.run_id]
