@@ -67,6 +67,7 @@ class Worker:
         self._channel.send(Done())
         await self._next(WarmUp)
         await sender.warm_up()
+        await target.prepare(job.share.connections)  # a server may close each connection with its answer
         self._channel.send(Done())
         await self._next(Ready)
         reporting = asyncio.ensure_future(self._report(sender))
