@@ -103,8 +103,9 @@ def append_new(path: Path, rows: Iterable[Mapping[str, str]], report: Callable[[
         known = {row.text("run_id") for row in read(path)} if path.exists() and _header(path) is not None else set()
         new = [row for row in rows if row["run_id"] not in known]
         notes = _append(path, new) if new else ()
-    for note in notes if report is not None else ():
-        report(note)
+    if report is not None:
+        for note in notes:
+            report(note)
     return len(new)
 
 
