@@ -127,7 +127,8 @@ def _prepare(options: argparse.Namespace) -> str | None:
 
     url = server.base_url(options)
     pointing.check_dataset(options)
-    server.name_tokenizer(options, url)
+    if note := server.name_tokenizer(options, url):
+        _say(f"note: {note}")
     if note := server.template_note(options.model_path or options.tokenizer):
         _say(f"note: {note}")
     options.dataset_path = str(sharegpt_file.file(options.dataset_path, is_agreed=options.yes))

@@ -42,34 +42,43 @@ def base_url(options: argparse.Namespace) -> str:
         raise ConfigError(f"{flags} {url}: must be {error}") from error
 
 
-def name_tokenizer(options: argparse.Namespace, url: str) -> None:
+def name_tokenizer(options: argparse.Namespace, url: str) -> str | None:
     """Set `options.model` and `options.tokenizer` as the script does: the server's first model, and the model's own.
+
+    Returns:
+        A sentence when the tokenizer is that of a name which was not typed.
 
     Raises:
         TargetError: The model's name is needed, and the server does not tell it.
     """
     if options.tokenizer is None:
         options.tokenizer = options.model_path
-    if options.tokenizer is None:
-        if options.model is None:
-            options.model = _first_model(url)
+    if options.tokenizer is not None:
+        return None
+    if options.model is not None:
         options.tokenizer = options.model
+        return None
+    options.model = options.tokenizer = _first_model(options, url)
+    return f"no --tokenizer is given: that of the server's first model, {options.model}, is loaded."
 
 
-def _first_model(url: str) -> str:
+def _first_model(options: argparse.Namespace, url: str) -> str:
     import os
 
     import httpx
 
     key = os.environ.get("OPENAI_API_KEY")
     headers = {"Authorization": f"Bearer {key}"} if key else {}
-    remedy = "correct --host and --port, or give --model and --tokenizer"
+    place = "--base-url" if options.base_url else f"--backend (now {options.backend}), --host or --port"
+    remedy = f"correct {place}, or give --model and --tokenizer"
     try:
         with httpx.Client(trust_env=False, timeout=ASK_S, headers=headers) as client:
             answer = client.get(f"{url}/v1/models")
             answer.raise_for_status()
             models = answer.json()["data"]
             return str(models[0]["id"])
+    except httpx.ConnectError as error:
+        raise TargetError(f"no server at {url} ({error}): start it, or correct {place}") from error
     except httpx.HTTPError as error:
         raise TargetError(f"{url}/v1/models cannot be asked for the model's name ({error}): {remedy}") from error
     except (ValueError, LookupError, TypeError) as error:

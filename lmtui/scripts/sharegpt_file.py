@@ -10,10 +10,8 @@ from pathlib import Path
 from lmtui import paths
 from lmtui.errors import DatasetError
 
-URL = (
-    "https://huggingface.co/datasets/anon8231489123/ShareGPT_Vicuna_unfiltered/resolve/main/"
-    "ShareGPT_V3_unfiltered_cleaned_split.json"
-)
+HUB = "https://huggingface.co"
+URL = f"{HUB}/datasets/anon8231489123/ShareGPT_Vicuna_unfiltered/resolve/main/ShareGPT_V3_unfiltered_cleaned_split.json"
 SILENT_S = 60.0
 TELL_S = 0.25
 PLAIN_TELL_S = 5.0
@@ -42,8 +40,14 @@ def file(given: str, *, is_agreed: bool) -> Path:
     if is_cached:
         print(f"note: {why}: the ShareGPT file in the cache is used, {cached}.", file=sys.stderr)
     else:
-        download(URL, cached)
+        download(_url(), cached)
     return cached
+
+
+def _url() -> str:
+    """Return where to download from: a mirror of the hub where the hub's own variable names one."""
+    mirror = os.environ.get("HF_ENDPOINT", "").rstrip("/")
+    return URL.replace(HUB, mirror, 1) if mirror else URL
 
 
 def folder() -> Path:

@@ -15,7 +15,8 @@ from tests.targets.fake_server import Reply, Seen, fake_server
 
 
 def options(**given: Any) -> argparse.Namespace:
-    return argparse.Namespace(**{"model": None, "model_path": None, "tokenizer": None, **given})
+    missing = dict.fromkeys(("model", "model_path", "tokenizer", "base_url"))
+    return argparse.Namespace(**{**missing, "backend": "sglang", **given})
 
 
 @pytest.mark.parametrize(
@@ -30,7 +31,7 @@ def test_the_tokenizer_is_the_one_given_else_the_models_path_else_its_name(
     given: dict[str, Any], tokenizer: str
 ) -> None:
     made = options(**given)
-    server.name_tokenizer(made, "http://127.0.0.1:9")
+    assert server.name_tokenizer(made, "http://127.0.0.1:9") is None
     assert made.tokenizer == tokenizer
     assert made.model == given.get("model")
 
@@ -39,8 +40,9 @@ def test_with_neither_the_server_is_asked_for_its_first_model(monkeypatch: pytes
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-this-test")
     made = options()
     with fake_server() as (served, url):
-        server.name_tokenizer(made, url)
+        note = server.name_tokenizer(made, url)
         (seen,) = served.seen
+    assert note == "no --tokenizer is given: that of the server's first model, fake-model, is loaded."
     assert (made.model, made.tokenizer) == ("fake-model", "fake-model")
     assert (seen.path, seen.headers["authorization"]) == ("/v1/models", "Bearer sk-of-this-test")
 
@@ -66,8 +68,10 @@ def test_a_server_that_does_not_tell_is_one_sentence(reply: Reply, words: str, m
 
 
 def test_no_server_is_one_sentence() -> None:
-    with pytest.raises(TargetError, match="cannot be asked"):
+    with pytest.raises(TargetError, match=r"no server at .*: start it, or correct --backend \(now sglang\), --host or"):
         server.name_tokenizer(options(), "http://127.0.0.1:9")
+    with pytest.raises(TargetError, match=r"start it, or correct --base-url$"):
+        server.name_tokenizer(options(base_url="http://127.0.0.1:9"), "http://127.0.0.1:9")
 
 
 def test_a_model_without_a_chat_template_is_told(tmp_path: Path) -> None:

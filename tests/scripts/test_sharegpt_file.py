@@ -79,6 +79,12 @@ def test_agreed_it_is_downloaded_once_with_progress(
     assert "--dataset-path ./missing.json does not exist" in capsys.readouterr().err
 
 
+def test_a_mirror_of_the_hub_is_asked_instead(hub: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharegpt_file, "URL", f"{sharegpt_file.HUB}/data.json")
+    monkeypatch.setenv("HF_ENDPOINT", f"{hub}/")
+    assert sharegpt_file.file("", is_agreed=True).read_bytes() == DATA
+
+
 @pytest.mark.parametrize(("path", "words"), [("/gone.json", "404"), ("/torn.json", "cannot be downloaded")])
 def test_a_failed_download_leaves_nothing_and_says_what_to_do(
     path: str, words: str, hub: str, monkeypatch: pytest.MonkeyPatch
