@@ -140,10 +140,10 @@ def _until_end(directory: RunDirectory, interrupts: Interrupts, *, quiet: bool) 
         if interrupts.pass_on(directory):
             print("\nstopping: requests in flight may finish; once more aborts them", file=sys.stderr)
         status = runs.current(directory)
-        progress.show(status)
-        if status.is_final:
+        if status.is_final:  # what is printed next tells it
             progress.clear()
             return status
+        progress.show(status)
         time.sleep(POLL_S)
 
 

@@ -108,7 +108,9 @@ def figures(
         ttft=_spread(ttft[has_text]),
         tpot=_spread((latency[has_tpot] - ttft[has_tpot]) / (output[has_tpot] - 1)),
         itl=_spread(itl),
-        messages=_messages(len(rows), int((success & (requests.ticks == 0)).sum()), len(itl), retokenized),
+        messages=_messages(
+            len(rows), int((success & (requests.ticks == 0)).sum()), len(itl), int(has_tpot.sum()), retokenized
+        ),
     )
 
 
@@ -127,12 +129,14 @@ def _spread(seconds: NDArray[np.float64]) -> Spread:
     )
 
 
-def _messages(completed: int, silent: int, itls: int, retokenized: int | None) -> tuple[str, ...]:
+def _messages(completed: int, silent: int, itls: int, tpots: int, retokenized: int | None) -> tuple[str, ...]:
     said = []
     if completed == 0:
         said.append("no request was answered: the latencies have no data (-)")
     elif itls == 0:
         said.append("no answer came in two pieces: the inter-token latency has no data (-)")
+    if completed and tpots == 0:
+        said.append("no answer had text and two tokens: the time per output token has no data (-)")
     if silent:
         said.append(f"{silent} answers had no text: they are left out of TTFT and TPOT, where the script counts 0")
     if completed and retokenized is None:

@@ -218,3 +218,13 @@ def test_the_wait_after_the_last_request_counts_where_it_outlasts_the_answers() 
     assert restful_table.figures(answers, api="completions", sending_s=0.2).duration_s == pytest.approx(0.31)
     found = restful_table.figures(answers, api="completions", sending_s=0.5)
     assert (found.duration_s, found.request_throughput) == (0.5, 4.0)
+
+
+def test_every_dash_has_its_sentence() -> None:
+    found = restful_table.figures(made([Made(0, [(100, 1)], asked=1)]), api="completions", text_tokens={0: 1})
+    shown = restful_table.table(found, backend="vllm", rate=1.0)
+    assert {line.split()[1] for line in shown.splitlines() if line.endswith(" -         ")} == {"TPOT", "ITL"}
+    assert found.messages == (
+        "no answer came in two pieces: the inter-token latency has no data (-)",
+        "no answer had text and two tokens: the time per output token has no data (-)",
+    )
