@@ -1,9 +1,9 @@
 """The CSVs that LMDeploy's scripts append → rows of the history.
 
-Known by their columns: the scripts for engines and the pipeline (`bs`, or `batch` in earlier versions), and the
-restful script (`request_rate`). Columns without a place in the history are kept as `imported.<column>`. One file may
-hold several headers, one after another, and rows of another script under a header that is not theirs: the scripts
-append to whatever the file began with.
+Known by their columns: the scripts for engines and the pipeline (`bs`, or `batch` in earlier versions), the restful
+script (`request_rate`), and the guided one (`response_format`). Columns without a place in the history are kept as
+`imported.<column>`. One file may hold several headers, one after another, and rows of another script under a header
+that is not theirs: the scripts append to whatever the file began with.
 """
 
 from __future__ import annotations
@@ -19,10 +19,14 @@ from lmtui.errors import LmtuiError
 from lmtui.metrics import script_columns
 from lmtui.results.csvtext import Record, scan
 
-GENERATIONS = (script_columns.ENGINE, script_columns.RESTFUL)
+GENERATIONS = (script_columns.ENGINE, script_columns.RESTFUL, script_columns.GUIDED)
 """Columns, in order, of the scripts' files of today; they differ in number."""
-_HEADERS = ({"completed", "duration", "output_throughput"}, {"RPS", "throughput(out tok/s)"})
-"""What a header of the scripts has, today and before their profiler."""
+_HEADERS = (
+    {"completed", "duration", "output_throughput"},
+    {"response_format", "success", "tpot_mean"},
+    {"RPS", "throughput(out tok/s)"},
+)
+"""What a header of the scripts has: today (benchmark_guided apart), and before their profiler."""
 
 _NUMBERS = {
     "bs": "load.concurrency",
@@ -40,12 +44,31 @@ _NUMBERS = {
     "mean_ttft_ms": "ttft_ms.mean",
     "mean_tpot_ms": "tpot_ms.mean",
     "mean_itl_ms": "itl_ms.mean",
+    "elapsed": "duration_s",
+    "total_input": "total_input_tokens",
+    "total_output": "total_output_tokens",
+    "success": "completed",
+    "rps": "request_throughput",
     "num_promts": "load.num_prompts",
     "RPS": "request_throughput",
     "throughput(out tok/s)": "output_throughput",
 }
-_SECONDS = {"FTL(ave)(s)": "ttft_ms.mean", "FTL(min)(s)": "ttft_ms.min", "FTL(max)(s)": "ttft_ms.max"}
-_TAKEN = {*_NUMBERS, *_SECONDS, "backend", "request_rate", *script_columns.WORKLOAD}
+_SECONDS = {
+    "e2e_mean": "e2e_ms.mean",
+    "e2e_p50": "e2e_ms.p50",
+    "e2e_p99": "e2e_ms.p99",
+    "tpot_mean": "tpot_ms.mean",
+    "tpot_p99": "tpot_ms.p99",
+    "ttft_mean": "ttft_ms.mean",
+    "ttft_p99": "ttft_ms.p99",
+    "itl_mean": "itl_ms.mean",
+    "itl_p99": "itl_ms.p99",
+    "FTL(ave)(s)": "ttft_ms.mean",
+    "FTL(min)(s)": "ttft_ms.min",
+    "FTL(max)(s)": "ttft_ms.max",
+}
+_GUIDED = ("run", "response_format", "ignore_eos")
+_TAKEN = {*_NUMBERS, *_SECONDS, "backend", "request_rate", *script_columns.WORKLOAD, *_GUIDED}
 _API = {"sglang": "sglang", "sglang-native": "sglang", "trt": "trt"}
 
 
@@ -97,7 +120,7 @@ def read_script_csv(path: Path, report: Callable[[str], None] | None = None) -> 
     if header is None:
         raise LmtuiError(
             f"{path}: no header of LMDeploy's scripts in it (they write `completed,total_input_tokens,…`). "
-            "Give the file that profile_throughput, profile_pipeline_api or profile_restful_api wrote"
+            "Give the file that profile_throughput, profile_pipeline_api, profile_restful_api or benchmark_guided wrote"
         )
     for sentence in bad:
         if report is None:
@@ -142,11 +165,14 @@ def _row(given: dict[str, str], run_id: str, path: Path) -> dict[str, str]:
     row = {"run_id": run_id, "name": path.stem, "phase": "done", "started_at": "", "source": path.name}
     row |= {column: _figure(given[name]) for name, column in _NUMBERS.items() if name in given}
     row |= {column: _in_ms(given[name]) for name, column in _SECONDS.items() if name in given}
-    if "completed" in given:
+    if "completed" in row:
         row["outcomes.ok"] = row["completed"]
     if "request_rate" in given:
         row |= _restful(backend)
         row["load.mode"], row["load.rate"] = "open", given["request_rate"]
+    elif "response_format" in given:
+        row |= _guided(given)
+        row["name"] = f"{path.stem}-{given['run']}"
     else:
         row["load.mode"], row["target.kind"] = "closed", backend
     if "dataset_name" in given:
@@ -173,12 +199,25 @@ def _restful(backend: str) -> dict[str, str]:
     return {"target.kind": "server", "target.preset": preset, "target.api": api}
 
 
+def _guided(given: dict[str, str]) -> dict[str, str]:
+    """Return what the guided script ran: the pipeline, all requests at once."""
+    return {
+        "target.kind": "pipeline",
+        "target.backend": given["backend"],
+        "load.mode": "open",
+        "load.rate": "inf",
+        "guided.response_format": "none" if given["run"] == "baseline" else given["response_format"],
+        "request.ignore_eos": given["ignore_eos"].lower(),
+    }
+
+
 def _dataset(given: dict[str, str]) -> dict[str, str]:
     kind = given["dataset_name"]
     if kind == "random":
         return {
             "dataset.kind": kind,
-            "dataset.input_len": given["random_input_len"],
-            "dataset.output_len": given["random_output_len"],
+            "dataset.input_len": given.get("random_input_len", ""),
+            "dataset.output_len": given.get("random_output_len", ""),
         }
-    return {"dataset.kind": kind, "dataset.output_len": given["sharegpt_output_len"], "dataset.range_ratio": ""}
+    length = given.get("sharegpt_output_len", "")
+    return {"dataset.kind": kind, "dataset.output_len": length, "dataset.range_ratio": ""}

@@ -73,7 +73,7 @@ def points(options: argparse.Namespace, base_url: str | None = None) -> tuple[li
             f"--top-k {options.top_k}: must be 0 or more, as LMDeploy's engines have it; 0 means all tokens"
         )
     document.set("target.log_level", LOG_LEVELS[options.log_level])
-    return (_guided(options, document) if script is GUIDED else [Point(script.command, document)]), notes
+    return (_guided(options, document, notes) if script is GUIDED else [Point(script.command, document)]), notes
 
 
 def check_dataset(options: argparse.Namespace) -> None:
@@ -117,7 +117,13 @@ def _apply(flag: Flag, options: argparse.Namespace, engine: str, document: Docum
         document.set(flag.key, not value if flag.is_inverse else value)
 
 
-def _guided(options: argparse.Namespace, document: Document) -> list[Point]:
+def _guided(options: argparse.Namespace, document: Document, notes: list[str]) -> list[Point]:
+    for flag, value, form in (
+        ("--json-schema-path", options.json_schema_path, "json_schema"),
+        ("--regex-schema", options.regex_schema, "regex_schema"),
+    ):
+        if value is not None and options.response_format != form:
+            notes.append(f"{flag} is not used with --response-format {options.response_format}, as in the script.")
     guided = _copy(document)
     guided.set("guided.baseline", False)
     guided.set("name", f"{GUIDED.command}-guided")

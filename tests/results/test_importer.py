@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmtui.errors import LmtuiError
-from lmtui.metrics import lmdeploy_table, script_columns
+from lmtui.metrics import guided_table, lmdeploy_table, script_columns
 from lmtui.results import history
 from lmtui.results.importer import read_script_csv
 from tests.metrics.made_sessions import Made, made
@@ -64,6 +64,30 @@ def test_a_row_that_our_own_drop_in_writes(tmp_path: Path, kept: Path) -> None:
     (row,) = history.read(kept)
     assert row.number("ttft_ms.mean") == 50
     assert row.text("target.kind") == "pytorch"
+
+
+def test_rows_of_the_guided_script(tmp_path: Path, kept: Path) -> None:
+    path = tmp_path / "guided.csv"
+    text = script_columns.line(script_columns.GUIDED)
+    for label, itl in (("baseline", 90), ("guided", 130)):
+        run = made([Made(0, [(50, 1), (itl, 4)]), Made(0, [(70, 1), (itl, 4)])])
+        figures = guided_table.guided_figures(run, stream_output=label == "guided")
+        text += guided_table.csv_row(figures, [label, "json_object", False, "pytorch", 8, 2, "sharegpt"])
+    path.write_bytes(text)
+    assert history.import_csv(path, kept) == 2
+    baseline, guided = history.read(kept)
+    assert [row.text("guided.response_format") for row in (baseline, guided)] == ["none", "json_object"]
+    assert (guided.text("name"), guided.text("target.kind"), guided.text("target.backend")) == (
+        "guided-guided", "pipeline", "pytorch",
+    )  # fmt: skip
+    assert (guided.count("load.concurrency"), guided.count("load.num_prompts"), guided.count("completed")) == (8, 2, 2)
+    assert guided.text("request.ignore_eos") == "false"
+    assert guided.number("duration_s") == pytest.approx(0.13)
+    assert guided.number("ttft_ms.mean") == pytest.approx(60)
+    assert guided.number("itl_ms.p99") == pytest.approx(79.8)
+    assert guided.number("e2e_ms.p50") == pytest.approx(130)
+    assert guided.number("imported.avg_output_len") == 4
+    assert (baseline.text("ttft_ms.mean"), baseline.text("itl_ms.p99")) == ("", ""), "it did not stream"
 
 
 @pytest.mark.parametrize(

@@ -224,6 +224,15 @@ def test_guided_runs_the_same_plan_twice() -> None:
     assert pointing.planned(alone).request.ignore_eos is True
 
 
+def test_a_schema_that_the_format_does_not_use_is_told() -> None:
+    arguments = ["data.json", "model", "--regex-schema=[a-z]+", "--json-schema-path=x.json", "--response-format"]
+    unused = "is not used with --response-format"
+    assert made("benchmark-guided", *arguments, "json_schema")[1] == [
+        f"--regex-schema {unused} json_schema, as in the script."
+    ]
+    assert len(made("benchmark-guided", *arguments, "json_object")[1]) == 2
+
+
 def test_multi_is_one_run_for_each_rate() -> None:
     points, _ = made("profile-restful-api", "--dataset-path=d.json", "--multi", "--request-rate-range=1,2,4,8")
     assert [point.rate for point in points] == [1, 2, 4, 8]
