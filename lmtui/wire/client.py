@@ -273,13 +273,13 @@ class Client:
             self._timer = self._loop.call_later(SWEEP_S, self._sweep)
 
     def _sweep(self) -> None:
+        self._timer = self._loop.call_later(SWEEP_S, self._sweep) if self._busy else None
         self._refresh_clock()
         now_ns = monotonic_ns()
         if now_ns - self._checked_ns >= self._check_every_ns:
             self._checked_ns = now_ns
             for connection in tuple(self._busy):
                 connection.check(now_ns)
-        self._timer = self._loop.call_later(SWEEP_S, self._sweep) if self._busy else None
 
     def _refresh_clock(self) -> None:
         before = self._clock.steps
