@@ -160,13 +160,16 @@ def test_a_tick_without_a_count_counts_one_until_a_total_comes() -> None:
     assert fold.snapshot().tpot_ms.mean == pytest.approx(10 / 8)
 
 
-def test_figures_of_each_second() -> None:
+@pytest.mark.parametrize("start", [0, 7_000_000])
+def test_figures_of_each_second(start: int) -> None:
     fold = LiveFold(2)
-    fold.start(0)
-    sessions = made([Made(0), Made(1500)])
+    fold.start(start * MS)
+    sessions = made([Made(start), Made(start + 1500)])
     send(fold, sessions, np.arange(2))
-    fold.ticks(ints(0, 0, 1, 0), ints(100 * MS, 900 * MS, 1700 * MS, 3100 * MS), ints(1, 4, 2, 5))
+    times = ints(*((start + at) * MS for at in (100, 900, 1700, 3100)))
+    fold.ticks(ints(0, 0, 1, 0), times, ints(1, 4, 2, 5))
     live = fold.snapshot()
+    assert live.elapsed_s == pytest.approx(3.1)
     assert live.output_tokens.tolist() == [4, 2, 0, 1]
     assert live.requests_in_flight.tolist() == [1, 2, 2, 2]
     assert live.ttft.p50_ms.tolist() == pytest.approx([100, 200, math.nan, math.nan], rel=0.01, nan_ok=True)
