@@ -19,9 +19,10 @@ from lmtui.metrics.sessions import Sessions
 from lmtui.runner import machine, recorded, runs, spawn
 from lmtui.runner.crew import STREAMS_EACH, worker_count
 from lmtui.runner.rundir import RunDirectory
-from lmtui.workload import tiny_tokenizer
+from lmtui.workload import tiny_tokenizer, tokenizers
 from tests.runner.harness import config
 from tests.runner.test_process import is_under_way, planned_is_the_sum, rows, wait, wait_end
+from tests.targets.fake_server import Reply, Seen, answer, completion, fake_server
 
 TTFT_MS, ITL_MS = 20, 5
 
@@ -168,6 +169,25 @@ def test_a_cap_holds_for_the_sum_of_two_workers_and_its_division_is_noted(url: s
     result = run.result()
     assert result is not None
     assert [note for note in result.notes if "load.max_in_flight = 5 is divided among 2 load workers" in note]
+
+
+@pytest.mark.slow
+def test_texts_of_a_server_that_counts_nothing_are_tokenised_by_its_workers() -> None:
+    def reply(seen: Seen) -> Reply:
+        return answer(seen) if seen.method == "GET" else Reply(pieces=completion(10, usage=False))
+
+    tokenizer = str(tiny_tokenizer.path())
+    with fake_server(reply) as (_, base_url):
+        load = {"concurrency": 4, "num_prompts": 40, "workers": 2}
+        run = spawn.start(server_config(base_url, load, target={"tokenizer": tokenizer}))
+        assert wait_end(run).exit_code == 0, run.log_tail()
+    result = run.result()
+    assert result is not None
+    assert (result.outcomes["ok"], result.tokens_from) == (40, "text")
+    text = "".join(f" t{i}" for i in range(10))
+    tokens = len(tokenizers.load(tokenizer).encode(text, special_tokens=False))
+    assert recorded.read(run.path).sessions.output_tokens.tolist() == [tokens] * 40
+    planned_is_the_sum(run)
 
 
 @pytest.mark.slow
