@@ -144,7 +144,7 @@ class ServerPart(Section):
     retokenize: bool = parameter(
         False,
         "Retokenise",
-        "Whether texts are also tokenised here where the server counts: the restful script's table shows it",
+        "Whether texts are also tokenised here where the server counts, to hold one against the other",
         kinds=SERVER,
     )
     ca: str | None = parameter(

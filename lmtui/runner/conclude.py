@@ -6,6 +6,7 @@ import msgspec
 
 from lmtui.errors import LmtuiError
 from lmtui.metrics.result import Result
+from lmtui.metrics.sessions import Outcome, TokenSource
 from lmtui.metrics.summary import summarise
 from lmtui.results import history
 from lmtui.results.lock import locked
@@ -69,7 +70,31 @@ def figures(run: RunDirectory, status: Status, phase: str) -> Result:
         phase=phase,
         started_at=status.started_at,
         target=status.target,
-        notes=status.notes,
+        notes=(*status.notes, *_encoded_again(found)),
         environment=status.environment,
         simulated=status.simulated,
+    )
+
+
+def _encoded_again(found: recorded.Recorded) -> tuple[str, ...]:
+    """Return a sentence that holds the tokens of the ok requests' texts against those that the server counted."""
+    if not found.text_tokens:
+        return ()
+    sessions = found.sessions
+    both = [
+        (found.text_tokens[index], tokens)
+        for index, outcome, source, tokens in zip(
+            sessions.index.tolist(),
+            sessions.outcome.tolist(),
+            sessions.token_source.tolist(),
+            sessions.output_tokens.tolist(),
+            strict=True,
+        )
+        if outcome == Outcome.OK and source == TokenSource.USAGE and index in found.text_tokens
+    ]
+    if not both:
+        return ()
+    texts, counted = (sum(column) for column in zip(*both, strict=True))
+    return (
+        f"The texts of {len(both)} ok requests have {texts} tokens when encoded again; the server counted {counted}.",
     )
