@@ -18,7 +18,7 @@ RUN = "a run_id, a unique beginning of one, or `last`"
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO)
 EPILOG = """exit codes: 0 done; 1 a bug (traceback in the log, its path printed); 2 bad usage or config;
 3 the target could not be opened, or died; 4 no ok request, or more errors than limits allow;
-5 a verdict failed (--strict); 130 stopped, with what was measured kept
+5 a verdict failed (--strict, --fail-if); 130 stopped, with what was measured kept
 
 try:  lmtui run quickstart     a real engine on this machine's CPU or GPU
       lmtui run simulated      no engine at all
@@ -132,6 +132,13 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--quiet", action="store_true", help="no progress on stderr")
     run.add_argument("--detach", action="store_true", help="print the run_id once the run has started, and return")
     run.add_argument("--strict", action="store_true", help="exit with 5 unless the run's grade is good")
+    run.add_argument(
+        "--fail-if",
+        metavar="TERMS",
+        action="append",
+        default=[],
+        help="exit with 5 when the result meets all of TERMS (ttft.p99>200) or lacks a figure of them; may be repeated",
+    )
     run.set_defaults(run=_run)
 
     plan = commands.add_parser("plan", help="show the requests a config asks for; nothing is sent")
@@ -269,6 +276,7 @@ def _run(options: argparse.Namespace) -> int:
         quiet=options.quiet,
         detach=options.detach,
         strict=options.strict,
+        fail_if=options.fail_if,
     )
 
 

@@ -17,6 +17,7 @@ from lmtui.output import print_json
 if TYPE_CHECKING:
     from lmtui.config.model import Config
     from lmtui.metrics.result import Result
+    from lmtui.results.verdicts import Verdicts
     from lmtui.runner.rundir import RunDirectory, Status
 
     Begin = Callable[[Config, Sequence[str]], RunDirectory]
@@ -34,10 +35,21 @@ def need_terminal() -> None:
         )
 
 
-def run(what: str, sets: Sequence[str], *, as_json: bool, quiet: bool, detach: bool, strict: bool) -> int:
+def run(
+    what: str,
+    sets: Sequence[str],
+    *,
+    as_json: bool,
+    quiet: bool,
+    detach: bool,
+    strict: bool,
+    fail_if: Sequence[str] = (),
+) -> int:
     """Run a config in its own process and follow it to its end; return the run's exit code."""
     from lmtui.config import guiding, store
+    from lmtui.results.verdicts import Verdicts
 
+    verdicts = Verdicts(fail_if, strict=strict)
     config, notes = store.resolve(what, sets)
     if not quiet:
         for note in notes:
@@ -45,18 +57,22 @@ def run(what: str, sets: Sequence[str], *, as_json: bool, quiet: bool, detach: b
     if (both := guiding.pair(config)) is not None:
         if detach:
             raise LmtuiError("--detach does one run, and guided.baseline = true asks for two: set it to false")
-        return _both(both, notes, as_json=as_json, quiet=quiet, strict=strict)
+        return _both(both, notes, as_json=as_json, quiet=quiet, verdicts=verdicts)
     if detach:
+        if strict or fail_if:
+            raise LmtuiError("--detach returns before there is a result: leave --strict and --fail-if out")
         print(start(config, notes).path.name)
         return 0
     directory, status = perform(config, notes, quiet=quiet)
-    return report(directory, status, as_json=as_json, quiet=quiet, strict=strict)
+    return report(directory, status, as_json=as_json, quiet=quiet, verdicts=verdicts)
 
 
-def _both(configs: tuple[Config, Config], notes: Sequence[str], *, as_json: bool, quiet: bool, strict: bool) -> int:
+def _both(
+    configs: tuple[Config, Config], notes: Sequence[str], *, as_json: bool, quiet: bool, verdicts: Verdicts
+) -> int:
     """Do the unguided and the guided run, print both results (as JSON: one a line), and what guiding costs.
 
-    A baseline that failed ends it; one whose grade alone does not suit `strict` does not. Returns the worst exit code.
+    A baseline that failed ends it; one that alone a verdict fails does not. Returns the worst exit code.
     """
     import shutil
 
@@ -74,7 +90,7 @@ def _both(configs: tuple[Config, Config], notes: Sequence[str], *, as_json: bool
             if not quiet:
                 print(f"the run {words} guided decoding", file=sys.stderr)
             directory, status = perform(config, notes, quiet=quiet, begin=begin)
-            code = report(directory, status, as_json=as_json, quiet=quiet, strict=strict)
+            code = report(directory, status, as_json=as_json, quiet=quiet, verdicts=verdicts)
             if code not in (0, VERDICT):
                 return code
             worst = max(worst, code)
@@ -181,8 +197,12 @@ class Interrupts:
         self._heard += 1
 
 
-def report(directory: RunDirectory, status: Status, *, as_json: bool, quiet: bool, strict: bool) -> int:
+def report(
+    directory: RunDirectory, status: Status, *, as_json: bool, quiet: bool, verdicts: Verdicts | None = None
+) -> int:
     """Print the result of a finished run on stdout, and what went wrong on stderr; return its exit code.
+
+    A run that is well otherwise has VERDICT when one of `verdicts` fails.
 
     Raises:
         LmtuiError: There is no result; it has the run's exit code.
@@ -205,10 +225,10 @@ def report(directory: RunDirectory, status: Status, *, as_json: bool, quiet: boo
         print(f"lmtui: {': '.join(filter(None, words))}", file=sys.stderr)
     if not quiet:
         print(f"kept as {result.run_id} · `lmtui show last` · log: {directory.log_path}", file=sys.stderr)
-    if strict and code == 0 and result.client.grade != "good":
-        print(f"lmtui: --strict: the grade is {result.client.grade}, not good", file=sys.stderr)
-        return VERDICT
-    return code
+    failed = list(verdicts.failed(result)) if verdicts is not None and code == 0 else []
+    for sentence in failed:
+        print(f"lmtui: {sentence}", file=sys.stderr)
+    return VERDICT if failed else code
 
 
 class Progress:

@@ -9,7 +9,9 @@ from typing import Any
 
 import msgspec
 
+from lmtui.config.declared import DECLARED
 from lmtui.metrics.result import Client, Metrics, Result
+from lmtui.metrics.sessions import Outcome
 
 OWN_SOURCE = "lmtui"
 IDENTITY = ("run_id", "name", "phase", "started_at", "source")
@@ -50,6 +52,15 @@ def cells(result: Result) -> dict[str, str]:
     row |= {name: value for name, value in _tree("target", result.target) if value is not None or name not in row}
     row |= dict(_tree("environment", result.environment))
     return {column: cell(value) for column, value in row.items()}
+
+
+def names() -> tuple[str, ...]:
+    """Return the columns that every row has: what it is, all figures, all config keys."""
+    figures = [name for name, _ in _figures(Metrics, None, "")]
+    client = [f"client.{name}" for name, _ in _figures(Client, None, "") if name not in _APART]
+    outcomes = [f"outcomes.{outcome.label}" for outcome in Outcome]
+    keys = [declared.key for declared in DECLARED]
+    return tuple(dict.fromkeys((*IDENTITY, "grade", "simulated", "tokens_from", *outcomes, *figures, *client, *keys)))
 
 
 def cell(value: object) -> str:

@@ -210,7 +210,7 @@ def _conclude(
         raise _nothing_sent(directory, status)
     made = report(options, point, directory.config(), found)
     if options.json:
-        code = lmtui_report(directory, status, as_json=True, quiet=_is_quiet(options), strict=False)
+        code = lmtui_report(directory, status, as_json=True, quiet=_is_quiet(options))
     else:
         print(made.totals * is_first + made.text, end="", flush=True)
         code = _summarise(directory, status, is_told=is_told)
@@ -244,7 +244,7 @@ def _summarise(directory: RunDirectory, status: Status, *, is_told: bool) -> int
     from lmtui.headless import report as lmtui_report
 
     with contextlib.redirect_stdout(io.StringIO() if is_told else sys.stderr):
-        return lmtui_report(directory, status, as_json=False, quiet=is_told, strict=False)
+        return lmtui_report(directory, status, as_json=False, quiet=is_told)
 
 
 def _say(line: str) -> None:

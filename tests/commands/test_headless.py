@@ -11,9 +11,12 @@ from lmtui import headless
 from lmtui.config import guiding, store
 from lmtui.config.model import Config
 from lmtui.errors import BUG, INTERRUPTED, NO_RESULT, TARGET, USAGE, VERDICT, LmtuiError
+from lmtui.results.verdicts import Verdicts
 from lmtui.runner import runs
 from lmtui.runner.rundir import RunDirectory
 from tests.runner.harness import config, status
+
+STRICT = Verdicts((), strict=True)
 
 
 @pytest.fixture(autouse=True)
@@ -36,16 +39,16 @@ def test_a_run_without_a_result_ends_with_its_own_exit_code(phase: str, exit_cod
     run = RunDirectory.create(config())
     ended = status(run, phase=phase, exit_code=exit_code, message="there was a cause.")
     with pytest.raises(LmtuiError, match=f"{run.run_id}: there was a cause. Its log: ") as caught:
-        headless.report(run, ended, as_json=False, quiet=True, strict=True)
+        headless.report(run, ended, as_json=False, quiet=True, verdicts=STRICT)
     assert caught.value.exit_code == expected
 
 
 @pytest.mark.slow
 def test_a_lost_run_with_a_result_died_and_is_no_bug(capsys: pytest.CaptureFixture[str]) -> None:
     run, done = headless.perform(config(), (), quiet=True)
-    assert headless.report(run, done, as_json=True, quiet=True, strict=False) == 0
+    assert headless.report(run, done, as_json=True, quiet=True) == 0
     lost = msgspec.structs.replace(done, phase="lost", exit_code=None, message="the run process is gone")
-    assert headless.report(run, lost, as_json=True, quiet=True, strict=True) == TARGET
+    assert headless.report(run, lost, as_json=True, quiet=True, verdicts=STRICT) == TARGET
     assert capsys.readouterr().err == "lmtui: lost: the run process is gone\n"
 
 

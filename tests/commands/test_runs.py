@@ -113,6 +113,13 @@ def test_strict_fails_a_run_that_is_not_good(home: Path) -> None:
     done = lmtui("run", "simulated", *few, "--strict")
     assert done.returncode == 5
     assert "suspect" in done.stderr
+    done = lmtui("run", "simulated", *few, "--fail-if", "ttft.p99>1", "--fail-if", "ok<5")
+    assert done.returncode == 5
+    assert done.stderr.count("--fail-if") == 1
+    assert lmtui("run", "simulated", *few, "--fail-if", "ok<5").returncode == 0
+    for wrong in (("--fail-if", "nosuch>1"), ("--detach", "--fail-if", "ok<5")):
+        assert lmtui("run", "simulated", *few, *wrong).returncode == 2
+    assert len(json.loads(lmtui("results", "--json").stdout)) == 4
 
 
 def test_detach_then_stop_keeps_what_was_measured(home: Path) -> None:

@@ -11,10 +11,10 @@ from textual.pilot import Pilot
 
 from lmtui import paths
 from lmtui.results import history
+from lmtui.results.row_filter import RunFilter
 from lmtui.results.rows import Row
 from lmtui.tui.app import LmtuiApp
 from lmtui.tui.result_columns import USUAL as COLUMN_NAMES
-from lmtui.tui.run_filter import RunFilter
 from lmtui.tui.screens.details import DetailsScreen
 from lmtui.tui.screens.results import ResultsScreen
 from lmtui.tui.widgets.table import Table

@@ -19,11 +19,11 @@ from lmtui import paths
 from lmtui.errors import LmtuiError
 from lmtui.results import export, history, remarks
 from lmtui.results.remarks import Remark
+from lmtui.results.row_filter import RunFilter
 from lmtui.results.rows import Row
 from lmtui.tui import keys, messages, result_columns, settings
 from lmtui.tui.catalog import history_stamp
 from lmtui.tui.result_columns import BEST_IS_HIGH, USUAL
-from lmtui.tui.run_filter import RunFilter
 from lmtui.tui.screens.dialogs import Answer, Ask, AskFile
 from lmtui.tui.screens.result_dialogs import AskTags, PickMany
 from lmtui.tui.typed_ahead import ACTIONS

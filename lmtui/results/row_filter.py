@@ -1,4 +1,4 @@
-"""The filter of the results: words, and terms such as `backend:pytorch ttft<200 rate>=4`. No Textual."""
+"""The filter of rows: words, and terms such as `backend:pytorch ttft<200 rate>=4`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ WORDS_LOOK_AT = (
     "dataset.kind",
 )  # fmt: skip
 
-_TERM = re.compile(r"([A-Za-z_][\w.]*)(<=|>=|!=|<|>|=|:)(.+)")
+TERM = re.compile(r"([A-Za-z_][\w.]*)(<=|>=|!=|<|>|=|:)(.+)")
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq, "!=": operator.ne,
 }  # fmt: skip
@@ -69,7 +69,7 @@ class RunFilter:
         kept = list(range(len(self._rows)))
         problems = []
         for part in text.split():
-            match = _TERM.fullmatch(part)
+            match = TERM.fullmatch(part)
             column = self.column(match[1]) if match else None
             if match is None:
                 word = part.lower()
@@ -77,20 +77,25 @@ class RunFilter:
             elif column is None:
                 problems.append(f"no column {match[1]}")
             else:
-                kept = [i for i in kept if _meets(self._rows[i].text(column), match[2], match[3])]
+                kept = [i for i in kept if meets(self._rows[i].text(column), match[2], match[3])]
         return Found(kept, "; ".join(problems))
 
     def column(self, name: str) -> str | None:
         """Return the column that a name in a term means; None when there is none."""
-        head, _, tail = name.partition(".")
-        for candidate in (name, NAMES.get(name.lower(), ""), f"{head}_ms.{tail}" if tail else f"{name}_ms.p50"):
-            if candidate in self._columns:
-                return candidate
-        ending = [column for column in self._columns if column.endswith(f".{name}")]
-        return ending[0] if len(ending) == 1 else None
+        return column_of(name, self._columns)
 
 
-def _meets(cell: str, comparison: str, wanted: str) -> bool:
+def column_of(name: str, columns: Collection[str]) -> str | None:
+    """Return the column that a name in a term means; None when there is none."""
+    head, _, tail = name.partition(".")
+    for candidate in (name, NAMES.get(name.lower(), ""), f"{head}_ms.{tail}" if tail else f"{name}_ms.p50"):
+        if candidate in columns:
+            return candidate
+    ending = [column for column in columns if column.endswith(f".{name}")]
+    return ending[0] if len(ending) == 1 else None
+
+
+def meets(cell: str, comparison: str, wanted: str) -> bool:
     """Compare as numbers where both are, else as text; an empty cell meets nothing."""
     if not cell:
         return False
