@@ -18,6 +18,7 @@ from lmtui.runner.failures import Failures
 from lmtui.runner.load import Control, EndedBy
 from lmtui.runner.rundir import Counts, RunDirectory
 from lmtui.runner.share import Share, split
+from lmtui.runner.turns import Turns
 
 if TYPE_CHECKING:
     from lmtui.config.model import Config
@@ -29,6 +30,8 @@ TICK_S = 0.02
 """What a tick takes, as far as nobody knows yet."""
 LEAD_S = 0.03
 """From the word to the release: time for the word to reach every worker."""
+MOST_COPIED_CHARS = 256 * 1024 * 1024
+"""Workers that take turns have all prompts each: no more than this in all, else each has its part of them."""
 SPARE_FILES = 64
 END_S = 15.0
 """A worker has this long to end after an abort; then it is killed. (Its load gives a deaf server up after 10 s.)"""
@@ -64,8 +67,9 @@ class Crew:
 
     def __init__(self, run: RunDirectory, config: Config) -> None:
         count = worker_count(config)
-        self._failures = Failures.of(count)
-        self._members = [Member(run, k, self._failures.fd, is_uvloop=config.request.uvloop) for k in range(count)]
+        self._failures, self._turns = Failures.of(count), Turns()
+        fds = (self._failures.fd, self._turns.fd)
+        self._members = [Member(run, k, fds, is_uvloop=config.request.uvloop) for k in range(count)]
         self._config = config
         self._share: Share | None = None
         self._control = Control()
@@ -107,7 +111,9 @@ class Crew:
             TargetError: A worker could not connect.
         """
         self._share, self._control = share, control
-        parts = split(share, len(self._members))
+        is_shared = self._takes_turns(share) and self._turns.fill(len(share.requests))
+        parts = split(share, len(self._members), self._turns.fd if is_shared else None)
+        self._turns.close()
         self._members, idle = self._members[: len(parts)], self._members[len(parts) :]
         for member in idle:
             member.dismiss()
@@ -123,6 +129,12 @@ class Crew:
         await self._all(
             member.order(Job(self._config, prepared, part)) for member, part in zip(self._members, parts, strict=True)
         )
+
+    def _takes_turns(self, share: Share) -> bool:
+        """Whether the workers take the requests in turns: those of a closed load that ends with its plan."""
+        if not share.is_closed or share.is_cycled or len(self._members) == 1:
+            return False
+        return sum(len(request.prompt) for request in share.requests) * len(self._members) <= MOST_COPIED_CHARS
 
     async def warm_up(self) -> None:
         """Let every worker send its warm-up requests."""
@@ -181,19 +193,19 @@ class Member:
         ended: Its last word; None before, and when it died without one.
     """
 
-    def __init__(self, run: RunDirectory, k: int, failures_fd: int, *, is_uvloop: bool) -> None:
+    def __init__(self, run: RunDirectory, k: int, shared_fds: tuple[int, int], *, is_uvloop: bool) -> None:
         self.progress = Progress(Counts(), "", "")
         self.ended: Ended | None = None
         self._k = k
         self._channel: Channel | None = None
         self._ours, theirs = socket.socketpair()
-        fds = (theirs.fileno(), failures_fd)
-        arguments = [str(run.path), str(k), *map(str, fds), str(os.getpid()), *(["uvloop"] if is_uvloop else [])]
+        failures_fd, turns_fd = shared_fds
+        arguments = [str(run.path), str(k), str(theirs.fileno()), str(failures_fd), str(os.getpid())]
         with theirs:
             self._process = subprocess.Popen(
-                [*machine.python(), "-m", "lmtui.runner.worker", *arguments],
+                [*machine.python(), "-m", "lmtui.runner.worker", *arguments, *(["uvloop"] if is_uvloop else [])],
                 stdin=subprocess.DEVNULL,
-                pass_fds=fds,
+                pass_fds=(theirs.fileno(), failures_fd, turns_fd),
             )
 
     async def connect(self) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING
 
+from lmtui.runner.turns import take
 from lmtui.workload.plan import Plan, PlannedRequest
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ class Share:
     """What one load worker sends, and how. With one worker it is the whole plan.
 
     Attributes:
-        requests: Its requests, in the order they are sent: those of the plan whose index is `first` modulo `stride`.
+        requests: Its requests, in the order they are sent: those of the plan whose index is `first` modulo `stride`
+            (or all, see `turns_fd`).
         warmup: Requests to send before the start, not measured. warmup_pause_s: how long the start waits after them.
         is_closed: Whether a request goes when a slot is free; else each goes when it is due.
         concurrency: Slots of a closed load; also how many warm-up requests go at once.
@@ -36,6 +38,8 @@ class Share:
         connections: How many connections to a server are opened before the start.
         max_errors: Stop when more requests than this have failed; None: no limit.
         first, stride: The indexes of its requests: first, first + stride, ...
+        turns_fd: Where it takes turns with other workers (`runner.turns`), of whom each has all requests; None: what
+            it has is its own.
     """
 
     requests: tuple[PlannedRequest, ...]
@@ -53,12 +57,17 @@ class Share:
     first: int = 0
     stride: int = 1
     warmup_pause_s: float = 0.0
+    turns_fd: int | None = None
 
     def sequence(self) -> Iterator[PlannedRequest]:
         """Yield the requests in order; without end, under new indexes and due times, when they are cycled.
 
         With one worker these are `workload.plan.cycled`'s; with several, each repeats its own.
         """
+        if self.turns_fd is not None:
+            while (place := take(self.turns_fd)) is not None:
+                yield self.requests[place]
+            return
         yield from self.requests
         if not self.is_cycled:
             return
@@ -94,8 +103,8 @@ def whole(plan: Plan, config: Config) -> Share:
     )
 
 
-def split(share: Share, workers: int) -> list[Share]:
-    """Divide a share: request i goes to worker i modulo `workers`, slots are spread evenly.
+def split(share: Share, workers: int, turns_fd: int | None = None) -> list[Share]:
+    """Divide a share: request i goes to worker i modulo `workers` unless they take turns; slots are spread evenly.
 
     The limit on errors is one on the sum. There are at most as many parts as slots or requests.
     """
@@ -104,13 +113,14 @@ def split(share: Share, workers: int) -> list[Share]:
     return [
         replace(
             share,
-            requests=share.requests[k::workers],
+            requests=share.requests[k::workers] if turns_fd is None else share.requests,
             warmup=share.warmup[k::workers],
             concurrency=max(1, _part(share.concurrency, k, workers)),
             max_in_flight=None if share.max_in_flight is None else _part(share.max_in_flight, k, workers),
             connections=_part(share.connections, k, workers),
             first=k,
             stride=workers,
+            turns_fd=turns_fd,
         )
         for k in range(workers)
     ]

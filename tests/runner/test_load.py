@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 from collections.abc import Coroutine
 from pathlib import Path
@@ -16,6 +17,7 @@ from lmtui.metrics.sessions import UNKNOWN, Outcome, TokenSource
 from lmtui.runner.failures import Failures
 from lmtui.runner.load import GIVE_UP_S, Control, EndedBy
 from lmtui.runner.share import split, whole
+from lmtui.runner.turns import Turns
 from lmtui.targets.base import Session
 from lmtui.targets.clock import clock
 from lmtui.workload.draw import draw
@@ -429,6 +431,32 @@ def test_shares_have_every_request_once_and_every_slot() -> None:
     assert [[request.index for request in one.requests] for one in parts] == [[0, 3, 6, 9], [1, 4, 7], [2, 5, 8]]
     assert [one.concurrency for one in parts] == [3, 2, 2]
     assert sum(len(one.warmup) for one in parts) == 3
+
+
+def test_workers_that_take_turns_send_each_request_once_in_the_plans_order() -> None:
+    turns = Turns()
+    fd = os.dup(turns.fd)
+    try:
+        assert turns.fill(10)
+        turns.close()
+        parts = split(share(requests(10), concurrency=7), 3, fd)
+        first, second, third = (one.sequence() for one in parts)
+        assert [next(each).index for each in (first, first, third, first, second, first)] == list(range(6))
+        assert [request.index for request in third] == [6, 7, 8, 9]
+        assert [*first, *second] == []
+    finally:
+        os.close(fd)
+    assert [one.concurrency for one in parts] == [3, 2, 2]
+
+
+def test_a_plan_whose_places_find_no_room_has_no_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*asked: int) -> int:
+        raise PermissionError
+
+    monkeypatch.setattr(fcntl, "fcntl", refuse)
+    turns = Turns()
+    assert not turns.fill(5_000_000)
+    turns.close()
 
 
 def test_shares_of_a_cycled_plan_never_share_an_index() -> None:
