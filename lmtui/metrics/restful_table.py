@@ -65,13 +65,19 @@ class RestfulFigures:
 
 
 def figures(
-    sessions: Sessions, *, api: str, sending_s: float = 0.0, text_tokens: Mapping[int, int] | None = None
+    sessions: Sessions,
+    *,
+    api: str,
+    streams: bool = True,
+    sending_s: float = 0.0,
+    text_tokens: Mapping[int, int] | None = None,
 ) -> RestfulFigures:
     """Return the script's figures of a run over `target.api = api`.
 
     Args:
         sessions: The run.
         api: Its `target.api`.
+        streams: Whether answers came piece by piece: a whole one has no time per token (the script prints about 0).
         sending_s: The least that the duration is, in seconds: the script also waits a gap after the last request.
         text_tokens: Index of a request → tokens of its answer's text, encoded again.
     """
@@ -86,7 +92,7 @@ def figures(
     ttft = requests.first_ns / 1e9 - sent_s
     output = _output_lens(sessions, api)
     has_text = success & (requests.ticks > 0)
-    has_tpot = has_text & (output > 1)
+    has_tpot = has_text & (output > 1) & streams
     itl = np.diff(tick_s, prepend=0.0)[success[requests.owner] & requests.is_gap]
     inputs = np.where(sessions.input_len != UNKNOWN, sessions.input_len, sessions.prompt_tokens)[rows]
     total_input = int(inputs.sum()) if (inputs != UNKNOWN).all() else None
@@ -136,7 +142,7 @@ def _messages(completed: int, silent: int, itls: int, tpots: int, retokenized: i
     elif itls == 0:
         said.append("no answer came in two pieces: the inter-token latency has no data (-)")
     if completed and tpots == 0:
-        said.append("no answer had text and two tokens: the time per output token has no data (-)")
+        said.append("no answer had two tokens, piece by piece: the time per output token has no data (-)")
     if silent:
         said.append(f"{silent} answers had no text: they are left out of TTFT and TPOT, where the script counts 0")
     if completed and retokenized is None:

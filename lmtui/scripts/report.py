@@ -81,6 +81,7 @@ def _restful(options: argparse.Namespace, point: Point, config: Config, run: Rec
     found = restful_table.figures(
         run.sessions,
         api=config.target.api,
+        streams=config.request.stream,
         sending_s=_sending_s(config, run.sessions),
         text_tokens=run.text_tokens,
     )

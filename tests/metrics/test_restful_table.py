@@ -226,5 +226,12 @@ def test_every_dash_has_its_sentence() -> None:
     assert {line.split()[1] for line in shown.splitlines() if line.endswith(" -         ")} == {"TPOT", "ITL"}
     assert found.messages == (
         "no answer came in two pieces: the inter-token latency has no data (-)",
-        "no answer had text and two tokens: the time per output token has no data (-)",
+        "no answer had two tokens, piece by piece: the time per output token has no data (-)",
     )
+
+
+def test_whole_answers_have_no_time_per_token() -> None:
+    whole = made([Made(0, [(100, 5)], asked=5, end=100.01)])
+    found = restful_table.figures(whole, api="completions", streams=False, text_tokens={0: 5})
+    assert (found.ttft.mean, found.tpot.mean, found.itl.mean) == (100, None, None)
+    assert len(found.messages) == 2
