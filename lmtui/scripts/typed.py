@@ -15,7 +15,7 @@ from lmtui.errors import ConfigError, DatasetError
 if TYPE_CHECKING:
     from lmtui.config.model import Config
 
-_KEY = re.compile(r"\b(?:(?:target|dataset|load|request|cancel|guided)\.[a-z0-9_]+(?:\.\w+)*|seed(?= = ))( = )?")
+_KEY = re.compile(r"\b(?:(?:target|dataset|load|request|cancel|guided)\.[a-z0-9_]+|seed(?= = ))( = )?")
 
 
 def refuse_missing(config: Config) -> None:

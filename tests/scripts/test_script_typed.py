@@ -41,6 +41,7 @@ def told(text: str, command: str, *arguments: str) -> str:
         ("profile-restful-api", ["--base-url=http://a"], "correct target.base_url.", "correct --base-url."),
         ("profile-restful-api", [], "target.extra_body: must not", "--extra-request-body: must not"),
         ("profile-restful-api", [], "dataset.path = 'x'", "--dataset-path 'x'"),
+        ("profile-restful-api", [], "target.extra_body.min_p, and", "--extra-request-body.min_p, and"),
         ("profile-restful-api", [], "use request.stream.", "use --disable-stream."),
         (
             "profile-restful-api",
