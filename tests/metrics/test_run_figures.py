@@ -278,3 +278,15 @@ def test_the_result_keeps_its_config_as_the_file_has_it() -> None:
 
 def test_helper_times_are_exact() -> None:
     assert (ns(1.5), ns(None)) == (1_500_000, UNKNOWN)
+
+
+def test_connection_times_are_those_of_ok_requests_that_opened_one() -> None:
+    rows = [
+        Made(0, [(50, 1)], connect=4.0),
+        Made(0, [(50, 1)], connect=8.0),
+        Made(0, [(50, 1)]),
+        Made(0, end=9, outcome=Outcome.TIMEOUT, connect=500.0),
+    ]
+    found = summary(made(rows)).metrics.connect_ms
+    assert (found.n, found.min, found.mean, found.max) == (2, 4.0, 6.0, 8.0)
+    assert summary(made(rows[2:])).metrics.connect_ms.n == 0
