@@ -10,6 +10,7 @@ import socket
 import subprocess
 import time
 from collections.abc import AsyncIterator, Coroutine, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lmtui.runner import machine
@@ -18,7 +19,7 @@ from lmtui.runner.failures import Failures
 from lmtui.runner.load import Control, EndedBy
 from lmtui.runner.rundir import Counts, RunDirectory
 from lmtui.runner.share import Share, split
-from lmtui.runner.turns import Turns
+from lmtui.runner.turns import SharedPipe
 
 if TYPE_CHECKING:
     from lmtui.config.model import Config
@@ -67,8 +68,8 @@ class Crew:
 
     def __init__(self, run: RunDirectory, config: Config) -> None:
         count = worker_count(config)
-        self._failures, self._turns = Failures.of(count), Turns()
-        fds = (self._failures.fd, self._turns.fd)
+        self._failures, self._pipe = Failures.of(count), SharedPipe()
+        fds = (self._failures.fd, self._pipe.fd, self._pipe.end)
         self._members = [Member(run, k, fds, is_uvloop=config.request.uvloop) for k in range(count)]
         self._config = config
         self._share: Share | None = None
@@ -111,18 +112,11 @@ class Crew:
             TargetError: A worker could not connect.
         """
         self._share, self._control = share, control
-        is_shared = self._takes_turns(share) and self._turns.fill(len(share.requests))
-        parts = split(share, len(self._members), self._turns.fd if is_shared else None)
-        self._turns.close()
+        parts = self._parts(share)
         self._members, idle = self._members[: len(parts)], self._members[len(parts) :]
         for member in idle:
             member.dismiss()
         self._note_open_files(share)
-        if share.max_in_flight is not None and len(parts) > 1:
-            self._notes.append(
-                f"load.max_in_flight = {share.max_in_flight} is divided among {len(parts)} load workers: one may hold "
-                "a request back while another has a place. load.workers = 1 keeps one limit."
-            )
         for member in self._members:
             await member.connect()
         control.listeners.append(self._pass_on)
@@ -130,11 +124,17 @@ class Crew:
             member.order(Job(self._config, prepared, part)) for member, part in zip(self._members, parts, strict=True)
         )
 
-    def _takes_turns(self, share: Share) -> bool:
-        """Whether the workers take the requests in turns: those of a closed load that ends with its plan."""
-        if not share.is_closed or share.is_cycled or len(self._members) == 1:
-            return False
-        return sum(len(request.prompt) for request in share.requests) * len(self._members) <= MOST_COPIED_CHARS
+    def _parts(self, share: Share) -> list[Share]:
+        """Divide the share, as little as can be: what workers can take in turns they share."""
+        parts, pipe = split(share, len(self._members)), self._pipe
+        if len(parts) > 1 and share.max_in_flight is not None and pipe.fill_places(share.max_in_flight):
+            parts = [replace(part, places_fds=(pipe.fd, pipe.end)) for part in parts]
+        copied = sum(len(request.prompt) for request in share.requests) * len(parts)
+        ends_with_plan = share.is_closed and not share.is_cycled
+        if len(parts) > 1 and ends_with_plan and copied <= MOST_COPIED_CHARS and pipe.fill_turns(len(share.requests)):
+            parts = [replace(part, requests=share.requests, turns_fd=pipe.fd) for part in parts]
+        pipe.close()
+        return parts
 
     async def warm_up(self) -> None:
         """Let every worker send its warm-up requests."""
@@ -193,19 +193,18 @@ class Member:
         ended: Its last word; None before, and when it died without one.
     """
 
-    def __init__(self, run: RunDirectory, k: int, shared_fds: tuple[int, int], *, is_uvloop: bool) -> None:
+    def __init__(self, run: RunDirectory, k: int, shared_fds: tuple[int, ...], *, is_uvloop: bool) -> None:
         self.progress = Progress(Counts(), "", "")
         self.ended: Ended | None = None
         self._k = k
         self._channel: Channel | None = None
         self._ours, theirs = socket.socketpair()
-        failures_fd, turns_fd = shared_fds
-        arguments = [str(run.path), str(k), str(theirs.fileno()), str(failures_fd), str(os.getpid())]
+        arguments = [str(run.path), str(k), str(theirs.fileno()), str(shared_fds[0]), str(os.getpid())]
         with theirs:
             self._process = subprocess.Popen(
                 [*machine.python(), "-m", "lmtui.runner.worker", *arguments, *(["uvloop"] if is_uvloop else [])],
                 stdin=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(), failures_fd, turns_fd),
+                pass_fds=(theirs.fileno(), *shared_fds),
             )
 
     async def connect(self) -> None:

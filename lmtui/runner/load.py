@@ -14,6 +14,7 @@ from lmtui.metrics.sessions import UNKNOWN, Outcome
 from lmtui.runner.pacer import Pacer
 from lmtui.runner.recorder import Recorder, Session
 from lmtui.runner.share import Share
+from lmtui.runner.turns import give_place, take_place
 from lmtui.targets.base import BatchTarget, Target
 from lmtui.workload.plan import PlannedRequest
 
@@ -241,21 +242,43 @@ class Load:
         return max(before_ns, min(session.ended_ns, now_ns))
 
     async def _send_when_due(self, start_ns: int) -> None:
-        limit = self._share.max_in_flight
         for request in self._share.sequence():
             due_ns = start_ns + round((request.due_s or 0.0) * 1e9)
             while not self._control.is_stopping:
                 if self._clock() < due_ns:
                     await self._pacer.wait(due_ns)
-                elif limit is not None and len(self._live) >= limit:
-                    await self._pacer.wait(None)
-                else:
+                elif self._takes_place():
                     break
+                else:
+                    await self._place_is_free()
             if self._control.is_stopping:
                 break
             self._started += 1
             self._spawn(self._perform(self._session(self._recorder, request, due_ns)))
         self._missed = self._due_but_not_sent(start_ns)
+
+    def _takes_place(self) -> bool:
+        """Take a place for another request in flight, where they are limited; whether there was one."""
+        limit, shared = self._share.max_in_flight, self._share.places_fds
+        if shared is not None:
+            return take_place(shared[0])
+        return limit is None or len(self._live) < limit
+
+    async def _place_is_free(self) -> None:
+        """Wait until a place may be free, or the load is told to end."""
+        shared = self._share.places_fds
+        if shared is not None:
+            self._loop.add_reader(shared[0], self._pacer.wake)
+        await self._pacer.wait(None)
+        if shared is not None:
+            self._loop.remove_reader(shared[0])
+
+    def _leave_place(self, session: Session) -> None:
+        self._live.discard(session)
+        if self._share.places_fds is not None and self._released is not None:
+            give_place(self._share.places_fds[1])
+        elif self._share.max_in_flight is not None:
+            self._pacer.wake()
 
     def _due_but_not_sent(self, start_ns: int) -> int:
         """Return how many requests of a cycled schedule a cap had held back when sending ended."""
@@ -279,9 +302,7 @@ class Load:
         try:
             rest = await self._ended_by(self._target.perform(session.request, session), session)
         finally:
-            self._live.discard(session)
-            if self._share.max_in_flight is not None:
-                self._pacer.wake()
+            self._leave_place(session)
         if rest is not None:
             self._spawn(self._ended_by(rest, session))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING
 
-from lmtui.runner.turns import take
+from lmtui.runner.turns import take_turn
 from lmtui.workload.plan import Plan, PlannedRequest
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ class Share:
         first, stride: The indexes of its requests: first, first + stride, ...
         turns_fd: Where it takes turns with other workers (`runner.turns`), of whom each has all requests; None: what
             it has is its own.
+        places_fds: Where it takes places in flight that it shares with other workers, and where it gives them back;
+            None: `max_in_flight` is its own.
     """
 
     requests: tuple[PlannedRequest, ...]
@@ -58,6 +60,7 @@ class Share:
     stride: int = 1
     warmup_pause_s: float = 0.0
     turns_fd: int | None = None
+    places_fds: tuple[int, int] | None = None
 
     def sequence(self) -> Iterator[PlannedRequest]:
         """Yield the requests in order; without end, under new indexes and due times, when they are cycled.
@@ -65,7 +68,7 @@ class Share:
         With one worker these are `workload.plan.cycled`'s; with several, each repeats its own.
         """
         if self.turns_fd is not None:
-            while (place := take(self.turns_fd)) is not None:
+            while (place := take_turn(self.turns_fd)) is not None:
                 yield self.requests[place]
             return
         yield from self.requests
@@ -103,8 +106,8 @@ def whole(plan: Plan, config: Config) -> Share:
     )
 
 
-def split(share: Share, workers: int, turns_fd: int | None = None) -> list[Share]:
-    """Divide a share: request i goes to worker i modulo `workers` unless they take turns; slots are spread evenly.
+def split(share: Share, workers: int) -> list[Share]:
+    """Divide a share: request i goes to worker i modulo `workers`, slots are spread evenly.
 
     The limit on errors is one on the sum. There are at most as many parts as slots or requests.
     """
@@ -113,14 +116,13 @@ def split(share: Share, workers: int, turns_fd: int | None = None) -> list[Share
     return [
         replace(
             share,
-            requests=share.requests[k::workers] if turns_fd is None else share.requests,
+            requests=share.requests[k::workers],
             warmup=share.warmup[k::workers],
             concurrency=max(1, _part(share.concurrency, k, workers)),
             max_in_flight=None if share.max_in_flight is None else _part(share.max_in_flight, k, workers),
             connections=_part(share.connections, k, workers),
             first=k,
             stride=workers,
-            turns_fd=turns_fd,
         )
         for k in range(workers)
     ]

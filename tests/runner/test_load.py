@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,10 @@ import pytest
 from lmtui.errors import TargetError
 from lmtui.metrics.sessions import UNKNOWN, Outcome, TokenSource
 from lmtui.runner.failures import Failures
-from lmtui.runner.load import GIVE_UP_S, Control, EndedBy
+from lmtui.runner.load import GIVE_UP_S, Control, EndedBy, Load
+from lmtui.runner.recorder import Recorder
 from lmtui.runner.share import split, whole
-from lmtui.runner.turns import Turns
+from lmtui.runner.turns import SharedPipe
 from lmtui.targets.base import Session
 from lmtui.targets.clock import clock
 from lmtui.workload.draw import draw
@@ -433,30 +434,49 @@ def test_shares_have_every_request_once_and_every_slot() -> None:
     assert sum(len(one.warmup) for one in parts) == 3
 
 
-def test_workers_that_take_turns_send_each_request_once_in_the_plans_order() -> None:
-    turns = Turns()
-    fd = os.dup(turns.fd)
-    try:
-        assert turns.fill(10)
-        turns.close()
-        parts = split(share(requests(10), concurrency=7), 3, fd)
-        first, second, third = (one.sequence() for one in parts)
-        assert [next(each).index for each in (first, first, third, first, second, first)] == list(range(6))
-        assert [request.index for request in third] == [6, 7, 8, 9]
-        assert [*first, *second] == []
-    finally:
-        os.close(fd)
-    assert [one.concurrency for one in parts] == [3, 2, 2]
+@pytest.fixture
+def pipe() -> Iterator[SharedPipe]:
+    made = SharedPipe()
+    yield made
+    made.close()
 
 
-def test_a_plan_whose_places_find_no_room_has_no_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_that_take_turns_send_each_request_once_in_the_plans_order(pipe: SharedPipe) -> None:
+    assert pipe.fill_turns(10)
+    first, second, third = (share(requests(10), turns_fd=pipe.fd).sequence() for _ in range(3))
+    assert [next(each).index for each in (first, first, third, first, second, first)] == list(range(6))
+    assert [request.index for request in third] == [6, 7, 8, 9]
+    assert [*first, *second] == []
+
+
+def test_a_plan_whose_places_find_no_room_has_no_turns(pipe: SharedPipe, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*asked: int) -> int:
         raise PermissionError
 
     monkeypatch.setattr(fcntl, "fcntl", refuse)
-    turns = Turns()
-    assert not turns.fill(5_000_000)
-    turns.close()
+    assert not pipe.fill_turns(5_000_000)
+
+
+def test_loads_that_share_their_places_have_no_more_in_flight_than_there_are(pipe: SharedPipe) -> None:
+    assert pipe.fill_places(3)
+    target, other_fd = Script(), os.dup(pipe.fd)  # two in one loop: each watches a descriptor of its own
+
+    async def main() -> None:
+        loads = []
+        for fd in (pipe.fd, other_fd):
+            part = share(requests(9), is_closed=False, max_in_flight=3, places_fds=(fd, pipe.end), warmup=requests(2))
+            loads.append(Load(target, part, Recorder(None, clock(asyncio.get_running_loop())), Control()))
+        for load in loads:
+            await load.warm_up()
+        target.most_in_flight = 0
+        await asyncio.gather(*(load.run() for load in loads))
+        for load in loads:
+            load.close()
+
+    asyncio.run(main())
+    os.close(other_fd)
+    assert target.most_in_flight == 3
+    assert os.read(pipe.fd, 100) == bytes(3), "every place was given back, and no more"
 
 
 def test_shares_of_a_cycled_plan_never_share_an_index() -> None:
