@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from lmtui.metrics import identities
-from lmtui.metrics.rate import ready_ns, send_lag_ns
+from lmtui.metrics.rate import rate_of, ready_ns, send_lag_ns
 from lmtui.metrics.requests import per_request
 from lmtui.metrics.sessions import UNKNOWN, Outcome, TokenSource
 from tests.metrics.made_sessions import MS, Made, config, made, ns, summary
@@ -290,3 +291,9 @@ def test_connection_times_are_those_of_ok_requests_that_opened_one() -> None:
     found = summary(made(rows)).metrics.connect_ms
     assert (found.n, found.min, found.mean, found.max) == (2, 4.0, 6.0, 8.0)
     assert summary(made(rows[2:])).metrics.connect_ms.n == 0
+
+
+def test_a_rate_is_of_the_time_between_the_first_and_the_last() -> None:
+    assert rate_of(np.array([7000, 8000, 9000, 8500]) * MS) == pytest.approx(1.5)
+    assert rate_of(np.array([7000]) * MS) is None
+    assert rate_of(np.array([7000, 7000]) * MS) is None
